@@ -1,0 +1,123 @@
+package main_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The rooms of the house and the rooms they may import, beside themselves and what lies below them only
+// when it is listed. The picture of it is docs/architecture.md.
+var mayImport = map[string][]string{
+	"sessionstore":                 {},
+	"sessionstore/boltstore":       {"sessionstore", "channels", "channels/dispatch", "agent"},
+	"sessionstore/memstore":        {"sessionstore", "channels", "channels/dispatch", "agent"},
+	"sessionstore/storetest":       {"sessionstore", "channels", "channels/dispatch", "agent"},
+	"channels":                     {},
+	"channels/render":              {},
+	"channels/channeltest":         {"channels"},
+	"channels/console":             {"channels", "channels/render"},
+	"channels/line":                {"channels", "channels/render"},
+	"channels/line/linefake":       {},
+	"channels/discord":             {"channels", "channels/render"},
+	"channels/discord/discordfake": {},
+	"channels/dispatch":            {"channels", "agent", "sessionstore"},
+	"agent":                        {"sessionstore"},
+	"agent/openai":                 {"agent"},
+	"agent/offline":                {"agent"},
+	"agent/tools":                  {"agent"},
+	"agent/agenttest":              {"agent"},
+	"config":                       {},
+}
+
+// Modules that only one room may import, and why.
+var onlyIn = map[string]struct{ room, why string }{
+	"github.com/line/line-bot-sdk-go/v8": {"channels/line", "the LINE SDK is an implementation detail of one adapter"},
+	"github.com/bwmarrin/discordgo":      {"channels/discord", "discordgo can be replaced in one place"},
+	"github.com/openai/openai-go/v3":     {"agent/openai", "items are raw JSON everywhere else"},
+	"go.etcd.io/bbolt":                   {"sessionstore/boltstore", "values are valid only inside a transaction"},
+	"github.com/goccy/go-yaml":           {"config", "positions and strictness live in one place"},
+	"github.com/yuin/goldmark":           {"channels/render", "one reading of Markdown"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		room := strings.TrimPrefix(p.ImportPath, "botd/")
+		if strings.HasPrefix(room, "cmd/") {
+			continue // the command sees everything
+		}
+		allowed, known := mayImport[room]
+		if !known {
+			t.Errorf("package %s has no place in the house: add it to mayImport and to docs/architecture.md", room)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if other, ok := strings.CutPrefix(imp, "botd/"); ok && !slices.Contains(allowed, other) {
+				t.Errorf("%s imports %s; it may import only %v", room, other, allowed)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayInTheirRooms(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		room := strings.TrimPrefix(p.ImportPath, "botd/")
+		for _, imp := range p.Imports {
+			for module, rule := range onlyIn {
+				if (imp == module || strings.HasPrefix(imp, module+"/")) && room != rule.room {
+					t.Errorf("%s imports %s, which only %s may: %s", room, imp, rule.room, rule.why)
+				}
+			}
+			if imp == "testing" && !strings.HasSuffix(room, "test") {
+				t.Errorf("%s imports testing outside a test package", room)
+			}
+		}
+	}
+}
+
+func TestArchitecturePageNamesEveryRoom(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range listPackages(t) {
+		room := strings.TrimPrefix(p.ImportPath, "botd/")
+		if !strings.Contains(string(page), "`"+room+"`") {
+			t.Errorf("docs/architecture.md does not name `%s`", room)
+		}
+	}
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
