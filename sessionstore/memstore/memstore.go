@@ -1,0 +1,236 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"botd/agent"
+	"botd/channels/dispatch"
+	"botd/sessionstore"
+)
+
+var (
+	_ sessionstore.Store  = (*Store)(nil)
+	_ sessionstore.Lister = (*Store)(nil)
+	_ dispatch.Journal    = (*Store)(nil)
+)
+
+// DedupeFor is how long a Store made by New remembers events.
+const DedupeFor = 7 * 24 * time.Hour
+
+// Store keeps sessions and the journal in memory.
+type Store struct {
+	// DedupeFor is how long an event is remembered after it was put. Set it before the first use.
+	DedupeFor time.Duration
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[sessionstore.ID]*session
+	journal  journal
+}
+
+// session is one line of memory.
+type session struct {
+	generation       uint64
+	next             uint64
+	items            []sessionstore.Item
+	turns            map[string]bool
+	created, updated time.Time
+	usage            agent.Usage
+}
+
+// New returns an empty Store.
+func New() *Store {
+	return &Store{
+		DedupeFor: DedupeFor,
+		sessions:  map[sessionstore.ID]*session{},
+		journal:   journal{known: map[event]time.Time{}},
+	}
+}
+
+// now is the time as it is stored: UTC, without a monotonic part.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
+// enter locks the store for one operation; the caller unlocks it when the error is nil.
+func (s *Store) enter(ctx context.Context) error {
+	s.mu.Lock()
+	err := ctx.Err()
+	if s.closed {
+		err = sessionstore.ErrClosed
+	}
+	if err != nil {
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// enterSession is enter for an operation on one session.
+func (s *Store) enterSession(ctx context.Context, id sessionstore.ID) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	if err := id.Validate(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// at returns the session, making it when it does not exist.
+func (s *Store) at(id sessionstore.ID) *session {
+	ses := s.sessions[id]
+	if ses == nil {
+		t := now()
+		ses = &session{created: t, updated: t, turns: map[string]bool{}}
+		s.sessions[id] = ses
+	}
+	return ses
+}
+
+// generation is the session's generation, 0 when it does not exist.
+func (s *Store) generation(id sessionstore.ID) uint64 {
+	if ses := s.sessions[id]; ses != nil {
+		return ses.generation
+	}
+	return 0
+}
+
+// Items implements sessionstore.Store.
+func (s *Store) Items(ctx context.Context, id sessionstore.ID, limit int) ([]sessionstore.Item, error) {
+	if err := s.enterSession(ctx, id); err != nil {
+		return nil, fmt.Errorf("read items: %w", err)
+	}
+	defer s.mu.Unlock()
+	ses := s.sessions[id]
+	if ses == nil || limit <= 0 {
+		return nil, nil
+	}
+	items := slices.Clone(ses.items[max(0, len(ses.items)-limit):])
+	for i := range items {
+		items[i].Raw = slices.Clone(items[i].Raw)
+	}
+	return items, nil
+}
+
+// Generation implements sessionstore.Store.
+func (s *Store) Generation(ctx context.Context, id sessionstore.ID) (uint64, error) {
+	if err := s.enterSession(ctx, id); err != nil {
+		return 0, fmt.Errorf("read generation: %w", err)
+	}
+	defer s.mu.Unlock()
+	return s.generation(id), nil
+}
+
+// Append implements sessionstore.Store.
+func (s *Store) Append(ctx context.Context, id sessionstore.ID, b sessionstore.Batch) error {
+	if err := s.enterSession(ctx, id); err != nil {
+		return fmt.Errorf("append items: %w", err)
+	}
+	defer s.mu.Unlock()
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("append items: %w", err)
+	}
+	if s.generation(id) != b.Generation {
+		return fmt.Errorf("append items: %w", sessionstore.ErrStale)
+	}
+	s.append(id, b.Turn, b.Items)
+	return nil
+}
+
+// append adds items that were found good, unless their turn was appended before.
+func (s *Store) append(id sessionstore.ID, turn string, items []sessionstore.Item) {
+	if len(items) == 0 {
+		return
+	}
+	ses := s.at(id)
+	if turn != "" {
+		if ses.turns[turn] {
+			return
+		}
+		ses.turns[turn] = true
+	}
+	ses.updated = now()
+	for _, it := range items {
+		ses.next++
+		ses.items = append(ses.items, sessionstore.Item{
+			Seq: ses.next, Turn: turn, At: ses.updated, Origin: it.Origin, Raw: slices.Clone(it.Raw),
+		})
+	}
+}
+
+// Pop implements sessionstore.Store.
+func (s *Store) Pop(ctx context.Context, id sessionstore.ID) (sessionstore.Item, error) {
+	if err := s.enterSession(ctx, id); err != nil {
+		return sessionstore.Item{}, fmt.Errorf("pop item: %w", err)
+	}
+	defer s.mu.Unlock()
+	ses := s.sessions[id]
+	if ses == nil || len(ses.items) == 0 {
+		return sessionstore.Item{}, fmt.Errorf("pop item: %w", sessionstore.ErrEmpty)
+	}
+	last := len(ses.items) - 1
+	it := ses.items[last]
+	ses.items[last] = sessionstore.Item{}
+	ses.items = ses.items[:last]
+	ses.updated = now()
+	return it, nil
+}
+
+// Clear implements sessionstore.Store.
+func (s *Store) Clear(ctx context.Context, id sessionstore.ID) error {
+	if err := s.enterSession(ctx, id); err != nil {
+		return fmt.Errorf("clear session: %w", err)
+	}
+	defer s.mu.Unlock()
+	s.clear(id)
+	return nil
+}
+
+func (s *Store) clear(id sessionstore.ID) {
+	ses := s.at(id)
+	ses.generation++
+	ses.next, ses.items, ses.turns = 0, nil, map[string]bool{}
+	ses.updated = now()
+}
+
+// Sessions implements sessionstore.Lister.
+func (s *Store) Sessions(ctx context.Context, prefix string, after sessionstore.ID, limit int) ([]sessionstore.Info, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	defer s.mu.Unlock()
+	var infos []sessionstore.Info
+	for id, ses := range s.sessions {
+		if id > after && strings.HasPrefix(string(id), prefix) {
+			infos = append(infos, sessionstore.Info{
+				ID: id, Items: len(ses.items), Generation: ses.generation, Created: ses.created, Updated: ses.updated,
+			})
+		}
+	}
+	slices.SortFunc(infos, func(a, b sessionstore.Info) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return infos[:max(0, min(limit, len(infos)))], nil
+}
+
+// Usage returns what the session's turns have cost since it was made.
+func (s *Store) Usage(ctx context.Context, id sessionstore.ID) (agent.Usage, error) {
+	if err := s.enterSession(ctx, id); err != nil {
+		return agent.Usage{}, fmt.Errorf("read usage: %w", err)
+	}
+	defer s.mu.Unlock()
+	if ses := s.sessions[id]; ses != nil {
+		return ses.usage, nil
+	}
+	return agent.Usage{}, nil
+}
+
+// Close implements sessionstore.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
