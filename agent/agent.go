@@ -76,6 +76,8 @@ type Final struct {
 	// Agent is the agent that answered, which may be another than Turn.Agent after a hand-off.
 	Agent string
 	Usage Usage
+	// Truncated reports that the answer ended at the output limit or a content filter.
+	Truncated bool
 }
 
 // Usage counts tokens and calls over a run.

@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Defaults of Options and Agent.
+const (
+	DefaultMaxModelCalls   = 10
+	DefaultToolTimeout     = 30 * time.Second
+	DefaultToolParallelism = 8
+	// DefaultToolOutputLimit is in characters, about 16 000 tokens of English.
+	DefaultToolOutputLimit = 48_000
+	// MaxTools is how many tools a provider takes in one request (OpenAI API reference, tools).
+	MaxTools = 128
+)
+
+// Options configures an Engine.
+type Options struct {
+	// Agents are all the agents there are; at least one.
+	Agents []Agent
+	// Default names the agent of turns that name none; empty: the first of Agents.
+	Default string
+	// Logger gets what went wrong and was survived: never text of messages. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Budget bounds what of the history is shown to a model.
+	Budget Budget
+	// ToolTimeout ends one tool call; 0: DefaultToolTimeout.
+	ToolTimeout time.Duration
+	// ToolParallelism is how many calls of one answer run at once; 0: DefaultToolParallelism.
+	ToolParallelism int
+	// ToolOutputLimit is how many characters of one output reach the model and the session; head and
+	// tail are kept. 0: DefaultToolOutputLimit.
+	ToolOutputLimit int
+	// Secret keys the opaque identifiers that providers see instead of sessions and people. Changing it
+	// changes them all.
+	Secret []byte
+}
+
+// Agent is a named set of instructions, model chain and tools.
+type Agent struct {
+	// Name matches ^[a-zA-Z0-9_-]{1,64}$.
+	Name         string
+	Instructions string
+	// Models are tried in order; at least one.
+	Models []ModelRef
+	Tools  []Tool
+	// Temperature is nil for the provider's default.
+	Temperature *float64
+	// MaxOutputTokens is 0 for the provider's default.
+	MaxOutputTokens int
+	// MaxModelCalls bounds the model calls of one run; in the last one tools are forbidden, so that there
+	// is an answer. 0: DefaultMaxModelCalls.
+	MaxModelCalls int
+}
+
+// ModelRef is one model of a chain.
+type ModelRef struct {
+	Model Model
+	// Name is the provider's own name of the model.
+	Name string
+	// Provider is the configured name of the provider. Encrypted reasoning made by one provider is never
+	// shown to another. It holds no slash.
+	Provider string
+}
+
+func (m ModelRef) String() string { return m.Provider + "/" + m.Name }
+
+// Engine runs turns.
+type Engine struct {
+	opts   Options
+	log    *slog.Logger
+	agents map[string]*compiled
+}
+
+// compiled is an Agent made ready.
+type compiled struct {
+	Agent
+	tools map[string]Tool
+	specs []ToolSpec
+}
+
+var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// New returns an engine. The error names every mistake in the options.
+func New(o Options) (*Engine, error) {
+	o.ToolTimeout = orDefault(o.ToolTimeout, DefaultToolTimeout)
+	o.ToolParallelism = orDefault(o.ToolParallelism, DefaultToolParallelism)
+	o.ToolOutputLimit = orDefault(o.ToolOutputLimit, DefaultToolOutputLimit)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{opts: o, log: o.Logger, agents: make(map[string]*compiled, len(o.Agents))}
+	var errs []error
+	if len(o.Agents) == 0 {
+		errs = append(errs, errors.New("no agent: at least one is needed"))
+	}
+	for _, a := range o.Agents {
+		c, err := compile(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if e.agents[a.Name] != nil {
+			errs = append(errs, fmt.Errorf("agent %q is defined twice", a.Name))
+		}
+		e.agents[a.Name] = c
+	}
+	if e.opts.Default == "" && len(o.Agents) > 0 {
+		e.opts.Default = o.Agents[0].Name
+	}
+	if len(errs) == 0 && e.agents[e.opts.Default] == nil {
+		errs = append(errs, fmt.Errorf("default agent %q is not defined", o.Default))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func orDefault[T int | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+func compile(a Agent) (*compiled, error) {
+	a.MaxModelCalls = orDefault(a.MaxModelCalls, DefaultMaxModelCalls)
+	c := &compiled{Agent: a, tools: make(map[string]Tool, len(a.Tools))}
+	var errs []error
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("agent %q: "+format, append([]any{a.Name}, args...)...))
+	}
+	if !nameRE.MatchString(a.Name) {
+		fail("a name is 1 to 64 of a-z, A-Z, 0-9, _ and -")
+	}
+	if len(a.Models) == 0 {
+		fail("no model: at least one is needed")
+	}
+	for i, m := range a.Models {
+		if m.Model == nil || m.Name == "" {
+			fail("model %d has no name or no driver", i)
+		}
+		if strings.Contains(m.Provider, "/") {
+			fail("provider %q: a name holds no slash", m.Provider)
+		}
+	}
+	for _, t := range a.Tools {
+		s := t.Spec()
+		var schema struct {
+			Type string `json:"type"`
+		}
+		switch {
+		case !nameRE.MatchString(s.Name):
+			fail("tool %q: a name is 1 to 64 of a-z, A-Z, 0-9, _ and -", s.Name)
+		case c.tools[s.Name] != nil:
+			fail("tool %q is given twice", s.Name)
+		case json.Unmarshal(s.Parameters, &schema) != nil || schema.Type != "object":
+			fail("tool %q: parameters are not a JSON Schema of type object", s.Name)
+		}
+		c.tools[s.Name] = t
+		c.specs = append(c.specs, s)
+	}
+	if len(c.specs) > MaxTools {
+		fail("%d tools: a provider takes at most %d", len(c.specs), MaxTools)
+	}
+	// A stable order keeps the beginning of all requests equal, which is what providers cache.
+	slices.SortFunc(c.specs, func(x, y ToolSpec) int { return strings.Compare(x.Name, y.Name) })
+	return c, errors.Join(errs...)
+}
+
+// Run answers one turn. It yields text and tool notices as they come and last a Final; or, last, an
+// error, which is an *Error where the cause is known and ctx's error when ctx ended. It writes nothing.
+// Stopping the iteration cancels what is under way and waits for it.
+//
+// A turn that names an agent that does not exist (any more) goes to the default agent.
+func (e *Engine) Run(ctx context.Context, t Turn) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		r, err := e.newRun(t, func(ev Event) bool { return yield(ev, nil) })
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		final, err := r.loop(ctx)
+		switch {
+		case errors.Is(err, errStopped):
+		case ctx.Err() != nil && err != nil:
+			yield(Event{}, context.Cause(ctx))
+		case err != nil:
+			yield(Event{}, fmt.Errorf("run agent %q: %w", r.agent.Name, err))
+		default:
+			yield(Event{Final: final}, nil)
+		}
+	}
+}

@@ -1,0 +1,412 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"botd/sessionstore"
+)
+
+// RepairOptions says whom repaired items are for.
+type RepairOptions struct {
+	// Provider is the configured name of the provider that will read the items. What another provider
+	// made is shown without its identifiers, and its reasoning, which no other can read, not at all.
+	// Empty: every provider's items are treated alike.
+	Provider string
+	// Stateless leaves out what only a provider that stored the conversation could resolve: reasoning
+	// without content and references to items.
+	Stateless bool
+	// NoReasoning leaves out all reasoning and compaction, for a provider that refuses its content.
+	NoReasoning bool
+}
+
+// Repair returns the items in a form that no provider refuses. It changes nothing of a history that is
+// in order, is idempotent, and leaves the items given as they are. Histories get out of order when a
+// limit cuts through a turn, when a process died between two writes, when items come from elsewhere, or
+// when a model breaks the rules. In a repaired history
+//
+//   - every tool call has exactly one output, after it and within its turn, and every output a call; a
+//     turn goes from one user message to the next, and within it an ID may be used again after its
+//     output: the later pair then gets an ID of its own;
+//   - reasoning is followed by what it led to, and what it led to keeps its identifier only together
+//     with the reasoning;
+//   - no identifier stands twice, no call is without a name, no arguments are other than a JSON object,
+//     no message of the assistant is empty;
+//   - private fields of the Agents SDK and its encrypted envelopes are gone.
+func Repair(items []sessionstore.Item, o RepairOptions) []sessionstore.Item {
+	r := repairer{
+		opts:    o,
+		entries: make([]entry, 0, len(items)),
+		byID:    make(map[string]string),
+		callIDs: make(map[string]bool),
+	}
+	for _, it := range items {
+		if e, ok := newEntry(it, o); ok {
+			r.entries = append(r.entries, e)
+		}
+	}
+	for lo := 0; lo < len(r.entries); {
+		hi := lo + 1
+		for hi < len(r.entries) && !r.entries[hi].isUser() {
+			hi++
+		}
+		turn := r.entries[lo:hi]
+		r.dedupe(turn)
+		pair(turn)
+		link(turn, !turn[0].isUser())
+		r.rename(turn)
+		lo = hi
+	}
+	return r.result(len(items))
+}
+
+// outputTypes maps the calls that the caller answers to the type of the answer. All other items of a
+// model (a hosted web search, say) stand for themselves.
+var outputTypes = map[string]string{
+	typeCall:           typeOutput,
+	"custom_tool_call": "custom_tool_call_output",
+	"shell_call":       "shell_call_output",
+	"apply_patch_call": "apply_patch_call_output",
+	"computer_call":    "computer_call_output",
+	"local_shell_call": "local_shell_call_output",
+	"tool_search_call": "tool_search_output",
+	"program":          "program_output",
+}
+
+// callTypes is the inverse of outputTypes.
+var callTypes = func() map[string]string {
+	m := make(map[string]string, len(outputTypes))
+	for c, o := range outputTypes {
+		m[o] = c
+	}
+	return m
+}()
+
+// class is what an item is to the repair.
+type class uint8
+
+const (
+	classOther      class = iota // messages of people and of the system
+	classMessage                 // a message of the assistant
+	classCall                    // a call that needs an output
+	classOutput                  // the output of a call
+	classReasoning               // reasoning
+	classStandalone              // any other item of a model
+)
+
+// none marks an index that is not set.
+const none = -1
+
+// entry is one item under repair.
+type entry struct {
+	head
+	sessionstore.Item
+	class class
+	drop  bool
+	// noID takes the identifier away.
+	noID bool
+	// private is set when fields must be taken away that are nobody's business.
+	private bool
+	// after is the index within the turn of the call behind which an output belongs, none otherwise.
+	after int
+	// answer is the index within the turn of a call's output, none otherwise.
+	answer int
+	// callID is the new call ID, empty to keep the old one.
+	newCallID string
+	// badArgs is set for arguments that must be replaced.
+	badArgs bool
+}
+
+// newEntry looks at an item by itself. It returns false for one that cannot be shown to any model.
+func newEntry(it sessionstore.Item, o RepairOptions) (entry, bool) {
+	if !sessionstore.ValidItem(it.Raw) {
+		return entry{}, false
+	}
+	e := entry{head: peek(it.Raw), Item: it, after: none, answer: none}
+	envelope := false
+	gjson.ParseBytes(it.Raw).ForEach(func(k, v gjson.Result) bool {
+		switch {
+		case k.Str == "__enc__":
+			envelope = true
+		case isPrivate(k.Str), k.Str == "status" && v.Type == gjson.Null:
+			e.private = true
+		}
+		return true
+	})
+	if envelope {
+		return entry{}, false
+	}
+	e.classify()
+	foreign := o.Provider != "" && it.Origin != "" && originProvider(it.Origin) != o.Provider
+	e.noID = e.id == placeholderID || foreign && e.ofModel()
+	e.drop = e.refused(o, foreign)
+	if e.typ == typeCall && !e.drop {
+		args := gjson.GetBytes(it.Raw, "arguments").Str
+		e.badArgs = !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{") || !json.Valid([]byte(args))
+	}
+	return e, true
+}
+
+// placeholderID is what the Agents SDK writes where a chat completion has no identifier.
+const placeholderID = "__fake_id__"
+
+// isPrivate reports fields that the Agents SDK adds to items for itself.
+func isPrivate(key string) bool {
+	return key == "provider_data" || strings.HasPrefix(key, "_agents_")
+}
+
+func (e *entry) classify() {
+	switch {
+	case e.isAssistant():
+		e.class = classMessage
+	case e.typ == typeMessage || e.typ == "":
+		e.class = classOther
+	case outputTypes[e.typ] != "":
+		e.class = classCall
+	case callTypes[e.typ] != "":
+		e.class = classOutput
+	case e.typ == typeReasoning:
+		e.class = classReasoning
+	default:
+		e.class = classStandalone
+	}
+}
+
+// ofModel reports whether a model made the item.
+func (e *entry) ofModel() bool { return e.class != classOther && e.class != classOutput }
+
+// refused reports what no provider takes, whatever stands around it.
+func (e *entry) refused(o RepairOptions, foreign bool) bool {
+	switch e.class {
+	case classMessage:
+		return messageText(e.Raw) == ""
+	case classCall:
+		named := e.name != "" || e.typ != typeCall && e.typ != "custom_tool_call"
+		return e.callID == "" || !named
+	case classOutput:
+		return e.callID == ""
+	case classReasoning:
+		return foreign || o.NoReasoning || o.Stateless && opaque(e.Raw)
+	case classStandalone:
+		return foreign || o.NoReasoning && e.typ == typeCompact || o.Stateless && e.typ == typeReference
+	}
+	return false
+}
+
+// opaque reports whether reasoning holds nothing that a provider could read.
+func opaque(raw json.RawMessage) bool {
+	v := gjson.GetManyBytes(raw, "encrypted_content", "content.#")
+	return v[0].Str == "" && v[1].Int() == 0
+}
+
+// repairer is a repair under way.
+type repairer struct {
+	opts    RepairOptions
+	entries []entry
+	// byID holds the call ID of the first item of each type and identifier, callIDs all call IDs in use.
+	byID    map[string]string
+	callIDs map[string]bool
+}
+
+// dedupe drops items that stand a second time and takes the identifier from those that only look so.
+func (r *repairer) dedupe(turn []entry) {
+	for i := range turn {
+		e := &turn[i]
+		if e.drop || e.id == "" || e.noID {
+			continue
+		}
+		key := e.typ + "\x00" + e.id
+		first, seen := r.byID[key]
+		if !seen {
+			r.byID[key] = e.callID
+			continue
+		}
+		switch {
+		case e.class == classReasoning, e.class == classStandalone, e.class == classCall && first == e.callID:
+			e.drop = true
+		default:
+			e.noID = true
+		}
+	}
+}
+
+// pair finds the output of every call within a turn and drops what has no partner.
+func pair(turn []entry) {
+	open := make(map[string]int)     // calls that wait for their output
+	answered := make(map[string]int) // the latest call of an ID that has one
+	early := make(map[string]int)    // outputs that came before any call of their ID
+	for i := range turn {
+		e := &turn[i]
+		if e.drop {
+			continue
+		}
+		switch e.class {
+		case classCall:
+			key := e.typ + "\x00" + e.callID
+			if _, waits := open[key]; waits {
+				e.drop = true
+			} else if o, ok := early[key]; ok {
+				delete(early, key)
+				e.answer, turn[o].after = o, i
+				answered[key] = i
+			} else {
+				open[key] = i
+			}
+		case classOutput:
+			key := callTypes[e.typ] + "\x00" + e.callID
+			if c, ok := open[key]; ok {
+				delete(open, key)
+				turn[c].answer = i
+				answered[key] = c
+			} else if c, ok := answered[key]; ok {
+				turn[turn[c].answer].drop = true // written again: the later one counts
+				turn[c].answer = i
+			} else {
+				if o, ok := early[key]; ok {
+					turn[o].drop = true
+				}
+				early[key] = i
+			}
+		}
+	}
+	for _, i := range open {
+		turn[i].drop = true
+	}
+	for _, i := range early {
+		turn[i].drop = true
+	}
+}
+
+// link keeps reasoning and what it led to together. cut says that the beginning of the turn is missing
+// and with it perhaps the reasoning behind the first items.
+func link(turn []entry, cut bool) {
+	lost := cut
+	for i := 0; i < len(turn); i++ {
+		e := &turn[i]
+		if e.class != classReasoning {
+			if lost && !e.drop && e.ofModel() && e.id != "" {
+				e.drop = e.class == classStandalone && e.typ != typeCompact
+				e.noID = !e.drop && e.class != classStandalone
+			}
+			continue
+		}
+		// The run of reasoning that ends before the item it led to stands or falls as one.
+		end, dropped := i, false
+		for end < len(turn) && (turn[end].class == classReasoning || turn[end].after != none) {
+			dropped = dropped || turn[end].class == classReasoning && turn[end].drop
+			end++
+		}
+		lost = dropped || end == len(turn) || turn[end].drop || turn[end].noID || !turn[end].ofModel()
+		for j := i; j < end; j++ {
+			if turn[j].class == classReasoning {
+				turn[j].drop = lost
+			}
+		}
+		i = end - 1
+	}
+}
+
+// rename gives a pair an ID of its own when an earlier pair has the same.
+func (r *repairer) rename(turn []entry) {
+	for i := range turn {
+		e := &turn[i]
+		if e.class != classCall || e.drop {
+			continue
+		}
+		id := uniqueID(e.callID, r.callIDs)
+		r.callIDs[id] = true
+		if id != e.callID {
+			e.newCallID, turn[e.answer].newCallID = id, id
+		}
+	}
+}
+
+// uniqueID returns id, or where it is empty or used, one made of it that is not.
+func uniqueID(id string, used map[string]bool) string {
+	if id != "" && !used[id] {
+		return id
+	}
+	if id == "" {
+		id = "call"
+	}
+	for n := 2; ; n++ {
+		if c := id + "_" + strconv.Itoa(n); !used[c] {
+			return c
+		}
+	}
+}
+
+// callIDs returns the call IDs in items.
+func callIDs(items []sessionstore.Item) map[string]bool {
+	used := make(map[string]bool)
+	for _, it := range items {
+		if h := peek(it.Raw); h.callID != "" {
+			used[h.callID] = true
+		}
+	}
+	return used
+}
+
+// result collects what is left, each output that came too early behind its call.
+func (r *repairer) result(n int) []sessionstore.Item {
+	out := make([]sessionstore.Item, 0, n)
+	lo := 0
+	for i := range r.entries {
+		e := &r.entries[i]
+		if e.isUser() {
+			lo = i
+		}
+		if e.drop || e.after != none {
+			continue
+		}
+		out = append(out, e.repaired())
+		if e.class == classCall {
+			if a := &r.entries[lo+e.answer]; a.after != none {
+				out = append(out, a.repaired())
+			}
+		}
+	}
+	return slices.Clip(out)
+}
+
+// repaired returns the item with its fields changed, the same bytes where there is nothing to change.
+func (e *entry) repaired() sessionstore.Item {
+	it := e.Item
+	set := func(key string, value any) {
+		if b, err := sjson.SetBytes(it.Raw, key, value); err == nil {
+			it.Raw = b
+		}
+	}
+	del := func(key string) {
+		if b, err := sjson.DeleteBytes(it.Raw, key); err == nil {
+			it.Raw = b
+		}
+	}
+	if e.noID && e.id != "" {
+		del("id")
+	}
+	if e.newCallID != "" {
+		set("call_id", e.newCallID)
+	}
+	if e.badArgs {
+		set("arguments", "{}")
+	}
+	if e.private {
+		var keys []string
+		gjson.ParseBytes(it.Raw).ForEach(func(k, v gjson.Result) bool {
+			if isPrivate(k.Str) || k.Str == "status" && v.Type == gjson.Null {
+				keys = append(keys, gjson.Escape(k.Str))
+			}
+			return true
+		})
+		for _, k := range keys {
+			del(k)
+		}
+	}
+	return it
+}
