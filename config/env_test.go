@@ -1,0 +1,104 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"botd/config"
+)
+
+func TestFromEnv(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		env  map[string]string
+		want func(*config.Config) bool
+	}{
+		{
+			name: "a key alone gives a console",
+			env:  map[string]string{"OPENAI_API_KEY": "k"},
+			want: func(c *config.Config) bool {
+				p := c.Providers["openai"].OpenAI
+				return p.APIKey.Reveal() == "k" && p.BaseURL == config.OpenAIBaseURL && p.Dialect == "openai" &&
+					c.Agents["assistant"].Models[0] == "openai/"+config.DefaultModel && len(c.Channels) == 1 && c.Channels["console"].Console != nil
+			},
+		},
+		{
+			name: "both platforms",
+			env:  map[string]string{"OPENAI_API_KEY": "k", "LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_ACCESS_TOKEN": "t", "DISCORD_TOKEN": "d"},
+			want: func(c *config.Config) bool {
+				return len(c.Channels) == 2 && c.Channels["line"].LINE.ChannelSecret.Reveal() == "s" &&
+					c.Channels["line"].LINE.WebhookPath == "/webhook/line" && c.Channels["discord"].Discord.Token.Reveal() == "d" &&
+					c.Channels["discord"].Agent == "assistant"
+			},
+		},
+		{
+			name: "a local server without a key",
+			env:  map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1", "BOTD_MODEL": "qwen3", "DISCORD_TOKEN": "d"},
+			want: func(c *config.Config) bool {
+				return c.Agents["assistant"].Models[0] == "openai/qwen3" && c.Providers["openai"].OpenAI.Dialect == "generic"
+			},
+		},
+		{
+			name: "the built-in model",
+			env:  map[string]string{"BOTD_MODEL": "offline", "DISCORD_TOKEN": "d"},
+			want: func(c *config.Config) bool { return c.Providers["offline"].Type == config.Offline },
+		},
+		{
+			name: "everything else",
+			env: map[string]string{"OPENAI_API_KEY": "k", "BOTD_STORE": "memory:", "BOTD_LISTEN": "127.0.0.1:0",
+				"BOTD_PUBLIC_URL": "https://b.example", "BOTD_LOG_LEVEL": "debug", "BOTD_LOG_FORMAT": "text", "BOTD_INSTRUCTIONS": "Be \"kind\": ${X} $$"},
+			want: func(c *config.Config) bool {
+				return c.Store == "memory:" && c.Server == config.Server{Listen: "127.0.0.1:0", PublicURL: "https://b.example"} &&
+					c.Log == config.Log{Level: "debug", Format: "text"} && c.Agents["assistant"].Instructions == "Be \"kind\": ${X} $$"
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg, problems := config.Load("", config.Options{LookupEnv: lookup(tt.env)})
+			if err := problems.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if !tt.want(cfg) {
+				t.Errorf("config = %+v", cfg)
+			}
+		})
+	}
+}
+
+func TestFromEnvSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		env  map[string]string
+		want []string
+	}{
+		{"nothing at all", nil, []string{"botd demo", "botd chat", "botd config example", "OPENAI_API_KEY", "DISCORD_TOKEN"}},
+		{"empty variables count as unset", map[string]string{"OPENAI_API_KEY": "", "DISCORD_TOKEN": ""}, []string{"botd demo"}},
+		{"half of LINE", map[string]string{"OPENAI_API_KEY": "k", "LINE_CHANNEL_SECRET": "s"}, []string{"LINE_CHANNEL_ACCESS_TOKEN is not set"}},
+		{"the other half, alone", map[string]string{"LINE_CHANNEL_ACCESS_TOKEN": "t"}, []string{"LINE_CHANNEL_SECRET is not set"}},
+		{"no model", map[string]string{"DISCORD_TOKEN": "d"}, []string{"OPENAI_API_KEY is not set", "BOTD_MODEL=offline"}},
+		{"a server without a model", map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, []string{"BOTD_MODEL is not set"}},
+		{"a model without a server", map[string]string{"BOTD_MODEL": "gpt-5.2"}, []string{"OPENAI_API_KEY is not set"}},
+		{"value and file", map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_KEY_FILE": "/x"}, []string{"both OPENAI_API_KEY and OPENAI_API_KEY_FILE"}},
+		{"a bad value", map[string]string{"OPENAI_API_KEY": "k", "BOTD_LISTEN": "nowhere"}, []string{"server.listen", "nowhere"}},
+		{"a file that is missing", map[string]string{"OPENAI_API_KEY_FILE": "/does/not/exist"}, []string{"the file does not exist"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, problems := config.Load("", config.Options{LookupEnv: lookup(tt.env)})
+			err := problems.Err()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error does not say %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
