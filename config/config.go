@@ -142,9 +142,9 @@ type Channel struct {
 	Groups Groups `yaml:"groups" enum:"mention,all,ignore" default:"mention"`
 	// Session overrides the top-level session section for this channel.
 	Session ChannelSession `yaml:"session"`
-	// MergeWindow is how long to wait for more messages of the same person before answering them
-	// together.
-	MergeWindow time.Duration `yaml:"merge_window" min:"0s" max:"30s" default:"700ms"`
+	// MergeWindow is how long to wait for more messages of the same person, to answer them together; 0s
+	// answers each message by itself.
+	MergeWindow time.Duration `yaml:"merge_window" min:"0s" max:"30s" default:"0s"`
 	// LINE are the keys of type line.
 	LINE *LINEChannel `when:"line"`
 	// Discord are the keys of type discord.

@@ -1,0 +1,56 @@
+package obs
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+)
+
+// LogOptions configures NewLogger.
+type LogOptions struct {
+	// Writer is where the log goes.
+	Writer io.Writer
+	// Format is json, text, or auto: text when Writer is a terminal, json otherwise.
+	Format string
+	// Level is the least severe level that is logged, and can be changed at run time. Nil: info.
+	Level slog.Leveler
+	// Secrets are values that must never be written.
+	Secrets []string
+}
+
+// NewLogger returns a logger that writes one line for each record.
+func NewLogger(o LogOptions) (*slog.Logger, error) {
+	text := o.Format == "text"
+	switch o.Format {
+	case "json", "text":
+	case "auto", "":
+		text = isTerminal(o.Writer)
+	default:
+		return nil, fmt.Errorf("unknown log format %q (want json, text or auto)", o.Format)
+	}
+	w := NewRedactor(o.Secrets).Writer(o.Writer)
+	h := &slog.HandlerOptions{Level: o.Level}
+	if text {
+		return slog.New(slog.NewTextHandler(w, h)), nil
+	}
+	return slog.New(slog.NewJSONHandler(w, h)), nil
+}
+
+// ParseLevel returns the level named debug, info, warn or error.
+func ParseLevel(name string) (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(name)); err != nil {
+		return 0, fmt.Errorf("unknown log level %q (want debug, info, warn or error)", name)
+	}
+	return l, nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
