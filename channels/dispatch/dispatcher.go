@@ -1,0 +1,386 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"botd/channels"
+	"botd/sessionstore"
+)
+
+// Errors of a Dispatcher.
+var (
+	// ErrNotReady is returned before Run has replayed the journal.
+	ErrNotReady = errors.New("dispatcher has not replayed its journal yet")
+	// ErrDraining is returned once Run's context has ended: the process is about to stop, and the
+	// platform should send again.
+	ErrDraining = errors.New("dispatcher is draining")
+	// ErrUnknownChannel is returned for an event of a channel that is not configured.
+	ErrUnknownChannel = errors.New("unknown channel")
+)
+
+// Dispatcher is the Sink of all adapters. See the package comment.
+type Dispatcher struct {
+	opts     Options
+	log      *slog.Logger
+	channels map[string]*channel
+	// atomic says that the journal keeps the sessions too.
+	atomic bool
+	turns  *slots
+
+	// intake is held for reading from before an event is put until its lane knows it, and for writing
+	// while the journal is read: so every entry reaches its lane by exactly one of the two ways.
+	intake sync.RWMutex
+
+	// hard ends when the grace is over: what still runs is cut off. Set by Run before anything works.
+	hard context.Context
+	// timers and commands count what has to end before Run returns, beside the slots.
+	timers   sync.WaitGroup
+	commands sync.WaitGroup
+
+	mu    sync.Mutex
+	phase phase
+	lanes map[sessionstore.ID]*lane
+	// entries and deliveries hold what lanes and places have taken charge of.
+	entries    map[uint64]struct{}
+	deliveries map[string]struct{}
+	places     map[channels.Address]*place
+	// scan collects what is forgotten while the journal is read, nil at other times.
+	scan *scan
+}
+
+// phase is the stage of a Dispatcher's life.
+type phase uint8
+
+const (
+	created phase = iota
+	replaying
+	working
+	draining
+)
+
+// channel is a Channel with what the dispatcher keeps about it.
+type channel struct {
+	Channel
+	info     channels.Info
+	typer    channels.Typer
+	profiler channels.Profiler
+	streamer channels.Streamer
+	sends    *slots
+
+	// Guarded by Dispatcher.mu: a paused channel is one whose credentials were refused. The prober is the
+	// place that tries on; the parked ones wait for it.
+	paused bool
+	prober *place
+	parked []*place
+}
+
+// scan is what was settled while the journal was read: the read may still hold it.
+type scan struct {
+	entries    map[uint64]struct{}
+	deliveries map[string]struct{}
+}
+
+var _ channels.Sink = (*Dispatcher)(nil)
+
+// New returns a Dispatcher, or an error that names every fault of the options.
+func New(o Options) (*Dispatcher, error) {
+	o = o.withDefaults()
+	errs := []error{o.validate()}
+	d := &Dispatcher{
+		opts: o, log: o.Logger,
+		channels: map[string]*channel{},
+		turns:    newSlots(max(o.MaxConcurrent, 1)),
+		lanes:    map[sessionstore.ID]*lane{},
+		entries:  map[uint64]struct{}{}, deliveries: map[string]struct{}{},
+		places: map[channels.Address]*place{},
+	}
+	for i, c := range o.Channels {
+		if err := c.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("channel %d: %w", i, err))
+			continue
+		}
+		ch := &channel{Channel: c, info: c.Adapter.Info(), sends: newSlots(max(o.MaxSends, 1))}
+		ch.typer, _ = c.Adapter.(channels.Typer)
+		ch.profiler, _ = c.Adapter.(channels.Profiler)
+		if !c.NoPreview {
+			ch.streamer, _ = c.Adapter.(channels.Streamer)
+		}
+		if _, twice := d.channels[ch.info.Channel]; twice {
+			errs = append(errs, fmt.Errorf("channel %d: another channel is named %q too", i, ch.info.Channel))
+		}
+		d.channels[ch.info.Channel] = ch
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("dispatcher options: %w", err)
+	}
+	d.atomic = sameValue(o.Store, o.Journal)
+	return d, nil
+}
+
+// Accept implements channels.Sink: it makes the events that are to be answered durable and hands the
+// new ones to their lanes. Events of bots, events that the channel's rules leave out and duplicates are
+// accepted and forgotten. Before Run has replayed the journal, events are made durable and answered
+// later. Errors: ErrUnknownChannel, ErrDraining, an event without ID, and the journal's; after any of
+// them none of the events was accepted.
+func (d *Dispatcher) Accept(ctx context.Context, events ...channels.Inbound) error {
+	routed, err := d.admit(events)
+	if err != nil || len(routed) == 0 {
+		return err
+	}
+	d.intake.RLock()
+	defer d.intake.RUnlock()
+	if d.at() == draining {
+		return fmt.Errorf("accept events: %w", ErrDraining)
+	}
+	fresh, err := d.opts.Journal.Put(ctx, routed)
+	if err != nil {
+		return fmt.Errorf("accept events: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase == working {
+		d.assign(fresh)
+	}
+	return nil
+}
+
+// admit keeps the events that are to be answered and finds their sessions.
+func (d *Dispatcher) admit(events []channels.Inbound) ([]Routed, error) {
+	var routed []Routed
+	for _, in := range events {
+		ch, ok := d.channels[in.Address.Channel]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("accept event: %w: %q", ErrUnknownChannel, in.Address.Channel)
+		case in.ID == "":
+			return nil, fmt.Errorf("accept event of channel %q: it has no ID", in.Address.Channel)
+		case ch.admits(in):
+			routed = append(routed, Routed{Session: SessionID(ch.Scope, in.Address), Event: in})
+		default:
+			d.log.Debug("event left out", "channel", in.Address.Channel, "event_id", in.ID, "kind", string(in.Kind))
+		}
+	}
+	return routed, nil
+}
+
+// admits reports whether an event is to be answered. A follow or a join says nothing that could be
+// answered. A press on a button that the bot offered speaks to the bot by itself.
+func (c *channel) admits(in channels.Inbound) bool {
+	switch {
+	case in.Speaker.Bot:
+		return false
+	case in.Kind != channels.Message && in.Kind != channels.Postback:
+		return false
+	case in.Address.Kind == channels.Direct, c.Groups == All:
+		return true
+	case c.Groups == Ignore:
+		return false
+	}
+	return in.Mentioned || in.Kind == channels.Postback
+}
+
+// Ready returns nil while Run works, ErrNotReady before it has replayed the journal and ErrDraining
+// once its context has ended.
+func (d *Dispatcher) Ready() error {
+	switch d.at() {
+	case working:
+		return nil
+	case draining:
+		return ErrDraining
+	}
+	return ErrNotReady
+}
+
+func (d *Dispatcher) at() phase {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.phase
+}
+
+// Run replays what the journal holds, answers and delivers until ctx ends, and then drains: no new turn
+// starts, running ones and due deliveries may go on for Options.Grace and are cut off then. What was
+// cut off stays in the journal for the next Run. Run returns when every goroutine has ended, nil after
+// a drain; it fails when the journal cannot be read at the start. It is called once.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	if err := d.begin(hard); err != nil {
+		return err
+	}
+	err := d.read(ctx, working)
+	if err == nil {
+		<-ctx.Done()
+	}
+	d.drain(cut)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("replay journal: %w", err)
+	}
+	return nil
+}
+
+func (d *Dispatcher) begin(hard context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase != created {
+		return errors.New("run dispatcher: it was run before")
+	}
+	d.phase, d.hard = replaying, hard
+	return nil
+}
+
+// Wake makes the dispatcher take in what somebody else has changed in the journal: an event that is
+// pending again, a held delivery that waits again. What it already has in hand is left alone.
+func (d *Dispatcher) Wake(ctx context.Context) error {
+	if err := d.Ready(); err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	if err := d.read(ctx, working); err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	return nil
+}
+
+// farAhead is beyond any time at which a delivery may be due: waiting ones are loaded all at once, since
+// those due later hold back others of their place.
+const farAhead = 100 * 365 * 24 * time.Hour
+
+// read takes in what the journal holds and nobody has in hand, and enters the next phase.
+func (d *Dispatcher) read(ctx context.Context, next phase) error {
+	d.intake.Lock()
+	defer d.intake.Unlock()
+	d.mu.Lock()
+	d.scan = &scan{entries: map[uint64]struct{}{}, deliveries: map[string]struct{}{}}
+	d.mu.Unlock()
+
+	var entries []Entry
+	var due []Delivery
+	err := guard(func() error {
+		for e, err := range d.opts.Journal.Pending(ctx) {
+			if err != nil {
+				return fmt.Errorf("read inbox: %w", err)
+			}
+			entries = append(entries, e)
+		}
+		for m, err := range d.opts.Journal.Due(ctx, time.Now().Add(farAhead)) {
+			if err != nil {
+				return fmt.Errorf("read outbox: %w", err)
+			}
+			due = append(due, m)
+		}
+		return nil
+	})
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	gone := d.scan
+	d.scan = nil
+	if err != nil {
+		return err
+	}
+	if d.phase == draining {
+		return nil
+	}
+	d.phase = next
+	d.enqueue(unsettled(due, gone.deliveries))
+	d.assign(unanswered(entries, gone.entries))
+	return nil
+}
+
+func unsettled(all []Delivery, gone map[string]struct{}) []Delivery {
+	kept := all[:0]
+	for _, m := range all {
+		if _, ok := gone[m.Message.ID]; !ok {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+func unanswered(all []Entry, gone map[uint64]struct{}) []Entry {
+	kept := all[:0]
+	for _, e := range all {
+		if _, ok := gone[e.Seq]; !ok {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// drain ends all work, gracefully as long as the grace lasts.
+func (d *Dispatcher) drain(cut context.CancelFunc) {
+	d.mu.Lock()
+	d.phase = draining
+	for _, l := range d.lanes {
+		d.stop(l.timer)
+	}
+	for _, p := range d.places {
+		d.stop(p.timer)
+	}
+	d.mu.Unlock()
+	d.turns.close()
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.timers.Wait()
+		d.commands.Wait()
+		d.turns.wait()
+		for _, ch := range d.channels {
+			ch.sends.wait()
+		}
+	}()
+	grace := time.NewTimer(d.opts.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+		d.log.Warn("grace is over, cutting off what still runs")
+		cut()
+		for _, ch := range d.channels {
+			ch.sends.close()
+		}
+		<-ended
+	}
+	d.log.Info("dispatcher drained")
+}
+
+// after calls f with mu held once the wait is over, unless it is stopped or the dispatcher drains
+// before. Called with mu held.
+func (d *Dispatcher) after(wait time.Duration, f func()) *time.Timer {
+	d.timers.Add(1)
+	return time.AfterFunc(wait, func() {
+		defer d.timers.Done()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.phase != draining {
+			f()
+		}
+	})
+}
+
+// stop stops a timer of after's; nil and stopped ones are fine.
+func (d *Dispatcher) stop(t *time.Timer) {
+	if t != nil && t.Stop() {
+		d.timers.Done()
+	}
+}
+
+// forget marks entries as no longer in the dispatcher's hands. Called with mu held.
+func (d *Dispatcher) forget(entries ...Entry) {
+	for _, e := range entries {
+		delete(d.entries, e.Seq)
+		if d.scan != nil {
+			d.scan.entries[e.Seq] = struct{}{}
+		}
+	}
+}
+
+// logFor returns a logger that names an event.
+func (d *Dispatcher) logFor(e Entry) *slog.Logger {
+	return d.log.With("channel", e.Event.Address.Channel, "session", string(e.Session), "event_id", e.Event.ID)
+}
