@@ -95,9 +95,11 @@ func skipBlank(s string, atLine bool) string {
 	if atLine {
 		return s
 	}
-	if r, _ := utf8.DecodeRuneInString(t); unicode.In(r, unicode.M, unicode.Cf) {
-		_, n := utf8.DecodeLastRuneInString(blank)
-		return s[len(blank)-n:] // the mark belongs to the space
+	_, last := utf8.DecodeLastRuneInString(blank)
+	_, first := utf8.DecodeRuneInString(t)
+	pair := s[len(blank)-last : len(blank)+first]
+	if it := graphemes.FromString(pair); len(it.First()) == len(pair) {
+		return s[len(blank)-last:] // a mark that belongs to the space
 	}
 	return t
 }
