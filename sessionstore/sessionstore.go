@@ -16,6 +16,14 @@ type ID string
 // MaxIDLen is the longest ID that every store takes, in bytes.
 const MaxIDLen = 512
 
+// Limits that every store keeps, in bytes.
+const (
+	// MaxItemLen is the longest item.
+	MaxItemLen = 16 << 20
+	// MaxTurnLen is the longest turn ID.
+	MaxTurnLen = 512
+)
+
 // Validate reports whether the ID is usable: 1 to MaxIDLen bytes.
 func (id ID) Validate() error {
 	if len(id) == 0 || len(id) > MaxIDLen {
@@ -33,6 +41,8 @@ var (
 	ErrInvalidID = errors.New("invalid session ID")
 	// ErrInvalidItem is returned by a write whose items are not all JSON objects; nothing was written.
 	ErrInvalidItem = errors.New("an item must be a JSON object")
+	// ErrTooLarge is returned by a write with an item or a turn ID beyond the limits; nothing was written.
+	ErrTooLarge = errors.New("too large")
 	// ErrEmpty is returned by Pop when no valid item is left.
 	ErrEmpty = errors.New("session is empty")
 	// ErrStale is returned by a write that began before the session was cleared; nothing was written.
@@ -67,9 +77,15 @@ type Batch struct {
 	Items []Item
 }
 
-// Validate reports whether every item is a JSON object.
+// Validate reports whether every item is a JSON object and all is within the limits.
 func (b Batch) Validate() error {
+	if len(b.Turn) > MaxTurnLen {
+		return fmt.Errorf("turn ID of %d bytes: %w (at most %d bytes)", len(b.Turn), ErrTooLarge, MaxTurnLen)
+	}
 	for i, it := range b.Items {
+		if len(it.Raw) > MaxItemLen {
+			return fmt.Errorf("item %d of %d bytes: %w (at most %d bytes)", i, len(it.Raw), ErrTooLarge, MaxItemLen)
+		}
 		if !ValidItem(it.Raw) {
 			return fmt.Errorf("item %d: %w", i, ErrInvalidItem)
 		}

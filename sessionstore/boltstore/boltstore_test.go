@@ -1,0 +1,64 @@
+package boltstore
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"botd/sessionstore"
+	"botd/sessionstore/storetest"
+)
+
+// openTest opens a file that is checked, page by page, when the test ends.
+func openTest(t testing.TB, opts Options) *DB {
+	t.Helper()
+	if opts.Path == "" {
+		opts.Path = filepath.Join(t.TempDir(), "botd.db")
+	}
+	opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	db, err := Open(opts)
+	if err != nil {
+		t.Fatalf("Open() = %v, want nil", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil && db.Err() == nil {
+			t.Errorf("Close() = %v, want nil", err)
+		}
+		checkFile(t, opts.Path)
+	})
+	return db
+}
+
+// checkFile checks the pages of a file that is not open.
+func checkFile(t testing.TB, path string) {
+	t.Helper()
+	b, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second, PreLoadFreelist: true})
+	if err != nil {
+		t.Errorf("open %s to check it: %v", path, err)
+		return
+	}
+	err = b.View(func(tx *bolt.Tx) error {
+		var errs []error
+		for err := range tx.Check() {
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	if err := errors.Join(err, b.Close()); err != nil {
+		t.Errorf("check of %s: %v", path, err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Store(t, func(t *testing.T) sessionstore.Store { return openTest(t, Options{}) })
+}
+
+func TestLister(t *testing.T) {
+	t.Parallel()
+	storetest.Lister(t, func(t *testing.T) storetest.Listing { return openTest(t, Options{}) })
+}

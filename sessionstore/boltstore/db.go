@@ -1,0 +1,89 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"botd/channels/dispatch"
+	"botd/sessionstore"
+)
+
+var (
+	_ sessionstore.Store  = (*DB)(nil)
+	_ sessionstore.Lister = (*DB)(nil)
+	_ dispatch.Journal    = (*DB)(nil)
+)
+
+// DB is an open file. Make one with Open.
+type DB struct {
+	opts   Options
+	lock   *fileLock
+	writer *writer
+	outbox outboxIndex
+	failed atomic.Pointer[error]
+	// crashed says that the file was not closed when it was last used.
+	crashed bool
+
+	// mu guards bolt against being replaced or closed under a reader.
+	mu        sync.RWMutex
+	bolt      *bolt.DB
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Err returns why the store takes no more writes, nil while it does; see ErrFailed.
+func (db *DB) Err() error {
+	if err := db.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Crashed reports whether the process that used the file before ended without closing it. Nothing is
+// lost then; an operator may want to Verify.
+func (db *DB) Crashed() bool { return db.crashed }
+
+// view runs read on one state of the file. read copies what it keeps.
+func (db *DB) view(ctx context.Context, read func(*readTx) error) (err error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.bolt == nil {
+		return sessionstore.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer recovered(&err, ErrCorrupt)
+	err = db.bolt.View(func(btx *bolt.Tx) error { return read(&readTx{bolt: btx}) })
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return sessionstore.ErrClosed
+	}
+	return err
+}
+
+// Close waits for the writes and reads under way, marks the file as left in good order and releases it.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() {
+		db.writer.close()
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if db.bolt == nil {
+			return
+		}
+		if db.Err() == nil {
+			db.closeErr = markClean(db.bolt)
+		}
+		db.closeErr = errors.Join(db.closeErr, db.bolt.Close(), db.lock.release())
+		db.bolt = nil
+		if db.closeErr != nil {
+			db.closeErr = fmt.Errorf("close %s: %w", db.opts.Path, db.closeErr)
+		}
+	})
+	return db.closeErr
+}

@@ -1,0 +1,200 @@
+package boltstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// schema is the version of the layout described in the package comment.
+const schema = 1
+
+var (
+	schemaKey = []byte("schema")
+	cleanKey  = []byte("clean")
+)
+
+// Open opens the file at opts.Path, making it when it does not exist. Errors: ErrLocked, ErrSchema,
+// ErrCorrupt, or what the operating system says.
+func Open(opts Options) (*DB, error) {
+	opts = opts.withDefaults()
+	lock, err := acquire(opts.Path+".lock", opts.LockTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
+	}
+	db, err := open(opts)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, lock.release()))
+	}
+	db.lock = lock
+	return db, nil
+}
+
+func open(opts Options) (*DB, error) {
+	if err := create(opts); err != nil {
+		return nil, err
+	}
+	b, err := openBolt(opts, opts.Path)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{opts: opts, bolt: b}
+	db.writer = newWriter(db.commit)
+	if err := db.start(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return db, nil
+}
+
+// openBolt opens a file that exists. Without the list of free pages in the file, commits stay small
+// whatever was deleted, and a full disk does not forbid to delete; in return, opening after a crash has
+// to look for the free pages.
+func openBolt(opts Options, path string) (b *bolt.DB, err error) {
+	defer recovered(&err, ErrCorrupt)
+	b, err = bolt.Open(path, 0o600, &bolt.Options{
+		Timeout:         opts.LockTimeout,
+		NoFreelistSync:  true,
+		FreelistType:    bolt.FreelistMapType,
+		InitialMmapSize: initialMmapSize(),
+		MaxSize:         opts.MaxSize,
+		OpenFile:        opts.OpenFile,
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		err = fmt.Errorf("%w by a program that does not use the lock file", ErrLocked)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return b, err
+}
+
+// initialMmapSize is how much address space to map from the start, so that readers do not make the
+// writer wait for a larger mapping. On Windows the file itself would grow to that size, and on 32-bit
+// systems address space is scarce.
+func initialMmapSize() int {
+	if runtime.GOOS == "windows" || bits.UintSize < 64 {
+		return 0
+	}
+	return 1 << 30
+}
+
+// create makes the file when it does not exist or is empty. It is written under another name and renamed
+// when complete, so that a crash leaves either no file or a good one.
+func create(opts Options) error {
+	if info, err := os.Stat(opts.Path); err == nil && info.Size() > 0 {
+		return nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp := opts.Path + ".new"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b, err := bolt.Open(tmp, 0o600, &bolt.Options{Timeout: opts.LockTimeout, OpenFile: opts.OpenFile})
+	if err != nil {
+		return err
+	}
+	err = b.Update(func(tx *bolt.Tx) error {
+		for _, name := range bucketNames {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		sys := tx.Bucket([]byte(sysBucket.String()))
+		if err := sys.Put(schemaKey, binary.BigEndian.AppendUint32(nil, schema)); err != nil {
+			return err
+		}
+		return sys.Put(cleanKey, cleanMark())
+	})
+	if err = errors.Join(err, b.Close()); err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	return replace(tmp, opts.Path)
+}
+
+// replace renames a complete file into its place, durably.
+func replace(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// syncDir makes the names in a folder durable. Windows has no such call and needs none.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// start checks what the file is, takes the mark of a clean end away and fills the index of the outbox.
+func (db *DB) start() (err error) {
+	defer recovered(&err, ErrCorrupt)
+	if err := checkSchema(db.bolt); err != nil {
+		return err
+	}
+	err = db.bolt.Update(func(tx *bolt.Tx) error {
+		for _, name := range bucketNames {
+			if tx.Bucket([]byte(name)) == nil {
+				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
+			}
+		}
+		sys := tx.Bucket([]byte(sysBucket.String()))
+		db.crashed = sys.Get(cleanKey) == nil
+		return sys.Delete(cleanKey)
+	})
+	if err != nil {
+		return err
+	}
+	if db.crashed {
+		db.opts.Logger.Warn("the file was not closed when it was last used; what was acknowledged is there", "path", db.opts.Path)
+	}
+	return db.bolt.View(func(tx *bolt.Tx) error { return db.outbox.load(&readTx{bolt: tx}) })
+}
+
+// checkSchema refuses files that this version does not know.
+func checkSchema(b *bolt.DB) error {
+	return b.View(func(tx *bolt.Tx) error {
+		sys := tx.Bucket([]byte(sysBucket.String()))
+		if sys == nil {
+			return fmt.Errorf("%w: not a file of this program", ErrCorrupt)
+		}
+		v := sys.Get(schemaKey)
+		if len(v) != 4 {
+			return fmt.Errorf("%w: no schema version", ErrCorrupt)
+		}
+		if got := binary.BigEndian.Uint32(v); got > schema {
+			return fmt.Errorf("%w: schema %d, this version knows up to %d; update the program or restore a backup", ErrSchema, got, schema)
+		}
+		return nil
+	})
+}
+
+// markClean leaves the list of free pages in the file, which makes the next opening quick, and notes
+// that nothing was interrupted.
+func markClean(b *bolt.DB) (err error) {
+	defer recovered(&err, ErrCorrupt)
+	b.NoFreelistSync = false
+	return b.Update(func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(sysBucket.String())).Put(cleanKey, cleanMark())
+	})
+}
+
+// cleanMark says when and by whom, for whoever looks into the file.
+func cleanMark() []byte {
+	return fmt.Appendf(nil, "%s pid %d", time.Now().UTC().Format(time.RFC3339), os.Getpid())
+}
