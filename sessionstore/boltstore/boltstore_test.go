@@ -62,3 +62,8 @@ func TestLister(t *testing.T) {
 	t.Parallel()
 	storetest.Lister(t, func(t *testing.T) storetest.Listing { return openTest(t, Options{}) })
 }
+
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	storetest.Journal(t, func(t *testing.T) storetest.Both { return openTest(t, Options{}) })
+}

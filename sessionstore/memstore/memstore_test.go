@@ -17,3 +17,8 @@ func TestLister(t *testing.T) {
 	t.Parallel()
 	storetest.Lister(t, func(*testing.T) storetest.Listing { return memstore.New() })
 }
+
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	storetest.Journal(t, func(*testing.T) storetest.Both { return memstore.New() })
+}
