@@ -134,7 +134,7 @@ const (
 	deltaHel    = `{"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":"Hel"}`
 	deltaLo     = `{"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":"lo"}`
 	reasonItem  = `{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA<>&","n":9007199254740993,"f":1.0}`
-	messageItem = `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"Hello"}]}`
+	messageItem = `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Hello"}]}`
 	callItem    = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"clock","arguments":"{\"zone\":\"UTC\"}"}`
 	doneReason  = `{"type":"response.output_item.done","output_index":0,"item":` + reasonItem + `}`
 	doneMsg     = `{"type":"response.output_item.done","output_index":1,"item":` + messageItem + `}`
