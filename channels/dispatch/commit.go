@@ -141,7 +141,10 @@ func (d *Dispatcher) persist(log *slog.Logger, write func() error) error {
 
 // refused reports whether repeating a write cannot change its outcome.
 func refused(err error) bool {
-	for _, e := range []error{ErrConsumed, ErrNotFound, sessionstore.ErrStale, sessionstore.ErrInvalidItem, sessionstore.ErrInvalidID} {
+	for _, e := range []error{
+		ErrConsumed, ErrNotFound, sessionstore.ErrStale,
+		sessionstore.ErrInvalidItem, sessionstore.ErrTooLarge, sessionstore.ErrInvalidID,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}

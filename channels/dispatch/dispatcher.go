@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"botd/channels"
 	"botd/sessionstore"
@@ -32,9 +35,9 @@ type Dispatcher struct {
 	atomic bool
 	turns  *slots
 
-	// intake is held for reading from before an event is put until its lane knows it, and for writing
-	// while the journal is read: so every entry reaches its lane by exactly one of the two ways.
-	intake sync.RWMutex
+	// intake is held by each Accept from before its events are put until their lanes know them, and as a
+	// whole while the journal is read: so every entry reaches its lane by exactly one of the two ways.
+	intake *semaphore.Weighted
 
 	// hard ends when the grace is over: what still runs is cut off. Set by Run before anything works.
 	hard context.Context
@@ -95,6 +98,7 @@ func New(o Options) (*Dispatcher, error) {
 		opts: o, log: o.Logger,
 		channels: map[string]*channel{},
 		turns:    newSlots(max(o.MaxConcurrent, 1)),
+		intake:   semaphore.NewWeighted(wholeIntake),
 		lanes:    map[sessionstore.ID]*lane{},
 		entries:  map[uint64]struct{}{}, deliveries: map[string]struct{}{},
 		places: map[channels.Address]*place{},
@@ -132,8 +136,10 @@ func (d *Dispatcher) Accept(ctx context.Context, events ...channels.Inbound) err
 	if err != nil || len(routed) == 0 {
 		return err
 	}
-	d.intake.RLock()
-	defer d.intake.RUnlock()
+	if err := d.intake.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("accept events: %w", err)
+	}
+	defer d.intake.Release(1)
 	if d.at() == draining {
 		return fmt.Errorf("accept events: %w", ErrDraining)
 	}
@@ -245,14 +251,19 @@ func (d *Dispatcher) Wake(ctx context.Context) error {
 	return nil
 }
 
+// wholeIntake is more than there can ever be Accepts at once.
+const wholeIntake = math.MaxInt64
+
 // farAhead is beyond any time at which a delivery may be due: waiting ones are loaded all at once, since
 // those due later hold back others of their place.
 const farAhead = 100 * 365 * 24 * time.Hour
 
 // read takes in what the journal holds and nobody has in hand, and enters the next phase.
 func (d *Dispatcher) read(ctx context.Context, next phase) error {
-	d.intake.Lock()
-	defer d.intake.Unlock()
+	if err := d.intake.Acquire(ctx, wholeIntake); err != nil {
+		return err
+	}
+	defer d.intake.Release(wholeIntake)
 	d.mu.Lock()
 	d.scan = &scan{entries: map[uint64]struct{}{}, deliveries: map[string]struct{}{}}
 	d.mu.Unlock()

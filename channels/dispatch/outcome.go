@@ -135,7 +135,7 @@ func diagnose(err error) verdict {
 	switch {
 	case errors.Is(err, errTimeout):
 		return verdict{reason: "timeout", text: textTimeout}
-	case errors.Is(err, sessionstore.ErrInvalidItem), errors.Is(err, sessionstore.ErrInvalidID):
+	case refused(err):
 		return verdict{reason: "refused by the session store", text: textFailed}
 	}
 	return verdict{passes: true, reason: "error of no known kind", text: textBusy}

@@ -104,9 +104,10 @@ func join(parts ...string) string {
 // turnEncoding has no 0, 1, 8 and 9, so that a 0 can separate the count in a turn ID.
 var turnEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// turnID returns the ID of the turn that answers n events beginning with e: the same for the same event
-// whenever it is run. It is short because platforms bound the idempotency keys made from it, and holds
-// the count because a turn found half committed must consume exactly what it answered.
+// turnID returns the ID of the turn that answers n events beginning with e: the same for the same entry
+// whenever it is run, and another one for an event that the platform sends again after the journal has
+// forgotten it. It is short because platforms bound the idempotency keys made from it, and holds the
+// count because a turn found half committed must consume exactly what it answered.
 func turnID(e Entry, n int) string {
 	id := turnPrefix(e)
 	if n > 1 {
@@ -116,7 +117,7 @@ func turnID(e Entry, n int) string {
 }
 
 func turnPrefix(e Entry) string {
-	sum := sha256.Sum256([]byte(join(e.Event.Address.Channel, e.Event.ID)))
+	sum := sha256.Sum256([]byte(join(e.Event.Address.Channel, e.Event.ID, strconv.FormatUint(e.Seq, 10))))
 	return turnEncoding.EncodeToString(sum[:10])
 }
 
