@@ -73,8 +73,11 @@ func (r row) item() sessionstore.Item {
 func validItem(raw []byte) bool { return utf8.Valid(raw) && sessionstore.ValidItem(raw) }
 
 func validBatch(b sessionstore.Batch) error {
+	if err := b.Validate(); err != nil {
+		return err
+	}
 	for i, it := range b.Items {
-		if !validItem(it.Raw) {
+		if !utf8.Valid(it.Raw) {
 			return fmt.Errorf("item %d: %w in UTF-8", i, sessionstore.ErrInvalidItem)
 		}
 	}
