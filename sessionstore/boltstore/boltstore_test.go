@@ -2,7 +2,9 @@ package boltstore
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"botd/sessionstore"
+	"botd/sessionstore/memstore"
 	"botd/sessionstore/storetest"
 )
 
@@ -66,4 +69,61 @@ func TestLister(t *testing.T) {
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	storetest.Journal(t, func(t *testing.T) storetest.Both { return openTest(t, Options{}) })
+}
+
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	storetest.Durable(t, func(t *testing.T, path string) storetest.Both { return openTest(t, Options{Path: path}) })
+}
+
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	storetest.Expiry(t, func(t *testing.T, dedupeFor time.Duration) storetest.Both {
+		return openTest(t, Options{DedupeFor: dedupeFor})
+	})
+}
+
+// TestModel compares with memstore. A round takes a file of its own; the files of one test lie side by
+// side and are checked when their round ends.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	dir, rounds := t.TempDir(), 0
+	storetest.Model(t,
+		func() storetest.Modelled { return memstore.New() },
+		func() storetest.Modelled {
+			rounds++
+			return unsynced(mustOpen(t, Options{Path: filepath.Join(dir, fmt.Sprint(rounds, ".db"))}))
+		},
+		func(s storetest.Modelled) storetest.Modelled {
+			path := s.(*DB).opts.Path
+			if err := s.Close(); err != nil {
+				t.Errorf("Close() = %v, want nil", err)
+			}
+			return unsynced(mustOpen(t, Options{Path: path}))
+		},
+		func(s storetest.Modelled) {
+			if err := s.Close(); err != nil {
+				t.Errorf("Close() = %v, want nil", err)
+			}
+			path := s.(*DB).opts.Path
+			checkFile(t, path)
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		})
+}
+
+func mustOpen(t testing.TB, opts Options) *DB {
+	t.Helper()
+	db, err := Open(opts)
+	if err != nil {
+		t.Fatalf("Open() = %v, want nil", err)
+	}
+	return db
+}
+
+// unsynced lets a test of logic alone, of which no process dies, do without waiting for the disk.
+func unsynced(db *DB) *DB {
+	db.bolt.NoSync = true
+	return db
 }

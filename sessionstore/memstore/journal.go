@@ -320,6 +320,11 @@ func (s *Store) Begin(ctx context.Context, id string) error {
 // Settle implements dispatch.Journal. What is said of a held delivery is no attempt and is not counted
 // as one.
 func (s *Store) Settle(ctx context.Context, id string, o dispatch.Outcome) error {
+	switch o.State {
+	case dispatch.Delivered, dispatch.Waiting, dispatch.Held, dispatch.Unknown, dispatch.Dead:
+	default:
+		return fmt.Errorf("settle delivery %s: no such state: %q", id, o.State)
+	}
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("settle delivery: %w", err)
 	}
@@ -328,13 +333,9 @@ func (s *Store) Settle(ctx context.Context, id string, o dispatch.Outcome) error
 	if d == nil {
 		return fmt.Errorf("settle delivery %s: %w", id, dispatch.ErrNotFound)
 	}
-	switch o.State {
-	case dispatch.Delivered:
+	if o.State == dispatch.Delivered {
 		s.journal.outbox = slices.DeleteFunc(s.journal.outbox, func(other *delivery) bool { return other == d })
 		return nil
-	case dispatch.Waiting, dispatch.Held, dispatch.Unknown, dispatch.Dead:
-	default:
-		return fmt.Errorf("settle delivery %s: no such state: %q", id, o.State)
 	}
 	if d.state == dispatch.Waiting {
 		d.Attempts++

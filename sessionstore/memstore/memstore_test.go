@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"testing"
+	"time"
 
 	"botd/sessionstore"
 	"botd/sessionstore/memstore"
@@ -21,4 +22,13 @@ func TestLister(t *testing.T) {
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	storetest.Journal(t, func(*testing.T) storetest.Both { return memstore.New() })
+}
+
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	storetest.Expiry(t, func(_ *testing.T, dedupeFor time.Duration) storetest.Both {
+		s := memstore.New()
+		s.DedupeFor = dedupeFor
+		return s
+	})
 }
