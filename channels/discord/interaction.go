@@ -1,0 +1,145 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"botd/channels"
+)
+
+const (
+	// ackWait bounds an acknowledgement: Discord takes it for three seconds. (Discord documentation,
+	// Receiving and Responding to Interactions.)
+	ackWait = 2500 * time.Millisecond
+	// ackTries is how often it is sent when the first attempts get no answer; a second one after a lost
+	// answer is refused as already acknowledged.
+	ackTries = 3
+	ackPause = 150 * time.Millisecond
+	// ackLimit bounds the acknowledgements under way.
+	ackLimit = 64
+	// tokenLife is how long an interaction token lives; a little less, for the way there.
+	tokenLife = 15*time.Minute - 10*time.Second
+)
+
+// onEvent takes every event from discordgo. It runs on the library's reading goroutine, under its locks:
+// it must not wait, and must not call the session.
+func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.RawMessage) {
+	err := contained(func() error {
+		switch event {
+		case "READY":
+			var r struct {
+				User user `json:"user"`
+			}
+			if err := json.Unmarshal(raw, &r); err != nil {
+				return err
+			}
+			a.dir.setSelf(r.User.ID)
+			l.ready.Store(true)
+			l.alive.Store(true)
+			a.health.up()
+			a.log.Info("connected to discord", "user", r.User.ID)
+		case "RESUMED":
+			l.alive.Store(true)
+			a.health.up()
+			a.log.Info("session with discord resumed")
+		case "MESSAGE_CREATE":
+			a.intake.push(arrival{event: event, raw: raw})
+		case "INTERACTION_CREATE":
+			i, _, err := decodeInteraction(raw)
+			if err != nil {
+				return err
+			}
+			if i.Type != interactCommand || i.Data.v.Type > commandChat {
+				return nil
+			}
+			a.intake.push(a.acknowledge(ctx, arrival{event: event, raw: raw}, i))
+		default:
+			return a.dir.observe(event, raw)
+		}
+		return nil
+	})
+	if err != nil {
+		a.log.Warn("event set aside", "event", event, "err", err)
+	}
+}
+
+// acknowledge starts the first response to an interaction, which must not wait for anything before it:
+// a person sees "thinking" at once, whatever is queued.
+func (a *Adapter) acknowledge(ctx context.Context, arrived arrival, i *interaction) arrival {
+	done, ok := make(chan struct{}), new(bool)
+	arrived.acked, arrived.ok = done, ok
+	select {
+	case a.acks <- struct{}{}:
+	default:
+		a.log.Warn("interaction not acknowledged: too many at once", "event_id", i.ID)
+		close(done)
+		return arrived
+	}
+	a.tasks.Go(func() {
+		defer func() {
+			<-a.acks
+			close(done)
+		}()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackWait)
+		defer cancel()
+		err := contained(func() error { return a.sendAck(ctx, i) })
+		if *ok = err == nil; err != nil {
+			a.log.Warn("interaction not acknowledged: its answer goes to the room", "event_id", i.ID, "err", err)
+		}
+	})
+	return arrived
+}
+
+func (a *Adapter) sendAck(ctx context.Context, i *interaction) error {
+	for n := 1; ; n++ {
+		err := a.rest.deferInteraction(ctx, i.ID, i.Token)
+		if err == nil || codeOf(err) == codeAlreadyAcknowledged {
+			return nil
+		}
+		if channels.KindOf(err) != channels.Transient || n == ackTries || sleep(ctx, ackPause) != nil {
+			return err
+		}
+	}
+}
+
+// commandInbound turns a slash command into an event: a message with the command as its text.
+func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked bool) (in channels.Inbound, ok bool, err error) {
+	i, who, err := decodeInteraction(raw)
+	if err != nil {
+		return in, false, err
+	}
+	data := i.Data.v
+	text := "/" + data.Name
+	for o := range data.Options.all {
+		text += " " + optionText(o.Value.v)
+	}
+	r := reply{}
+	if acked {
+		r.Interaction = &token{ID: i.ID, App: i.ApplicationID, Token: i.Token}
+	}
+	kind := i.Channel.v.Type
+	if i.Channel.v.ID == i.ChannelID.v {
+		a.dir.addRoom(i.Channel.v)
+	}
+	return channels.Inbound{
+		ID:        i.ID,
+		Kind:      channels.Message,
+		Address:   a.address(ctx, i.ChannelID.v, i.GuildID.v, &kind, who.ID),
+		Time:      snowflakeTime(i.ID),
+		Speaker:   channels.Speaker{ID: who.ID, Name: who.name(i.Member.v.nickname), Locale: i.Locale.v},
+		Mentioned: true,
+		Parts:     []channels.Part{{Type: channels.Text, Text: text}},
+		Reply:     r.encode(),
+	}, true, nil
+}
+
+// optionText is the value of a command's option as a person would have typed it.
+func optionText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return strings.TrimSpace(s)
+	}
+	return string(raw)
+}
