@@ -264,8 +264,12 @@ func pair(turn []entry) {
 				turn[c].answer = i
 				answered[key] = c
 			} else if c, ok := answered[key]; ok {
-				turn[turn[c].answer].drop = true // written again: the later one counts
-				turn[c].answer = i
+				// Written again: the later one counts, in the place of the earlier.
+				old := &turn[turn[c].answer]
+				again := *e
+				again.after = old.after
+				*old = again
+				e.drop = true
 			} else {
 				if o, ok := early[key]; ok {
 					turn[o].drop = true
@@ -285,13 +289,17 @@ func pair(turn []entry) {
 // link keeps reasoning and what it led to together. cut says that the beginning of the turn is missing
 // and with it perhaps the reasoning behind the first items.
 func link(turn []entry, cut bool) {
+	// lost says that the reasoning behind the items that follow is missing, up to the end of the answer
+	// that they are from: outputs stand between two answers.
 	lost := cut
 	for i := 0; i < len(turn); i++ {
 		e := &turn[i]
+		if e.class == classOutput && !e.drop && e.after == none {
+			lost = false
+		}
 		if e.class != classReasoning {
-			if lost && !e.drop && e.ofModel() && e.id != "" {
-				e.drop = e.class == classStandalone && e.typ != typeCompact
-				e.noID = !e.drop && e.class != classStandalone
+			if lost && !e.drop {
+				e.loseReasoning()
 			}
 			continue
 		}
@@ -308,6 +316,18 @@ func link(turn []entry, cut bool) {
 			}
 		}
 		i = end - 1
+	}
+}
+
+// loseReasoning takes away what ties an item to reasoning that is missing: the identifier, or where the
+// item must have one, the item.
+func (e *entry) loseReasoning() {
+	switch {
+	case e.id == "" || e.typ == typeCompact || e.typ == typeReference:
+	case e.class == classStandalone:
+		e.drop = true
+	case e.ofModel():
+		e.noID = true
 	}
 }
 
