@@ -34,7 +34,7 @@ type command struct {
 
 // mention is a platform's way to write whom a message speaks to: <@123> and <@!123> on Discord, <@&123>
 // for a role there, @name on LINE.
-var mention = regexp.MustCompile(`^(?:<@[!&]?[0-9]+>|@\S+)\s*`)
+var mention = regexp.MustCompile(`^(?:<@[!&]?[0-9]+>|[@＠][^\s\p{Z}]+)`)
 
 // parseCommand returns the command that an event gives. Only a text that is a command as a whole is
 // one, so that everything else reaches the model.
