@@ -222,6 +222,15 @@ func (t *replyToken) valid(now time.Time) bool {
 	return !t.used && !t.delivered.IsZero() && !now.After(t.delivered.Add(replyTokenAge))
 }
 
+// Expire makes a reply token invalid before its time, as LINE may do without notice.
+func (s *Server) Expire(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.replies[token]; t != nil {
+		t.used = true
+	}
+}
+
 // deliver starts the minute; a redelivery starts it anew unless the event is too old.
 func (t *replyToken) deliver(now time.Time, redelivery bool) {
 	if !redelivery || now.Sub(t.made) <= redeliveredUntil {

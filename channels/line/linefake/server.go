@@ -139,7 +139,7 @@ func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.url == "" {
-		return "http://api.line.test"
+		return "https://api.line.test"
 	}
 	return s.url
 }
@@ -203,8 +203,7 @@ func (s *Server) serve(ep Endpoint, handle func(*request) answer) http.HandlerFu
 			call.Bot = r.bot.ID
 		}
 		f := s.nextFault(call)
-		s.wait(hr.Context(), f.Delay)
-		if f.Lost == BeforeHandling {
+		if !s.wait(hr.Context(), f.Delay) || f.Lost == BeforeHandling {
 			s.record(call)
 			panic(http.ErrAbortHandler)
 		}
@@ -222,8 +221,7 @@ func (s *Server) serve(ep Endpoint, handle func(*request) answer) http.HandlerFu
 			call.Message = e.Message
 		}
 		s.record(call)
-		s.wait(hr.Context(), f.Hold)
-		if f.Lost == AfterHandling {
+		if !s.wait(hr.Context(), f.Hold) || f.Lost == AfterHandling {
 			panic(http.ErrAbortHandler)
 		}
 		a.write(w, r.id)
@@ -247,20 +245,20 @@ func (s *Server) handle(ep Endpoint, r *request, handle func(*request) answer) a
 	return handle(r)
 }
 
-// wait sleeps for d. A caller or a platform that went away ends the call without an answer.
-func (s *Server) wait(ctx context.Context, d time.Duration) {
+// wait sleeps for d and reports whether caller and platform are still there.
+func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
-		return
+		return true
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-ctx.Done():
-		panic(http.ErrAbortHandler)
 	case <-s.stop.Done():
-		panic(http.ErrAbortHandler)
 	}
+	return false
 }
 
 func (a answer) write(w http.ResponseWriter, id string) {
