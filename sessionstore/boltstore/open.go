@@ -27,6 +27,9 @@ var (
 // ErrCorrupt, or what the operating system says.
 func Open(opts Options) (*DB, error) {
 	opts = opts.withDefaults()
+	if opts.MaxSize != 0 && opts.MaxSize < MinMaxSize {
+		return nil, fmt.Errorf("open %s: MaxSize is %d, want 0 or at least %d", opts.Path, opts.MaxSize, MinMaxSize)
+	}
 	lock, err := acquire(opts.Path+".lock", opts.LockTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
@@ -73,6 +76,9 @@ func openBolt(opts Options, path string) (b *bolt.DB, err error) {
 		err = fmt.Errorf("%w by a program that does not use the lock file", ErrLocked)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if err == nil {
+		b.AllocSize = allocSize
 	}
 	return b, err
 }

@@ -22,12 +22,18 @@ type Options struct {
 	KeepFor time.Duration
 	// ArchiveFor is how long a cleared session can be restored. Default 30 days; negative: not at all.
 	ArchiveFor time.Duration
-	// MaxSize is the largest size of the file in bytes, after which writes give ErrFull. 0: no limit but
-	// the disk's.
+	// MaxSize is the largest size of the file in bytes, at least MinMaxSize. Near it, writes that do not
+	// make room give ErrFull. 0: no limit but the disk's.
 	MaxSize int
 	// OpenFile opens the file; nil is os.OpenFile.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
+
+// MinMaxSize is the smallest Options.MaxSize: the file grows in steps of half of it.
+const MinMaxSize = 2 * allocSize
+
+// allocSize is by how much bbolt makes the file larger at a time, its own default.
+const allocSize = 16 << 20
 
 const day = 24 * time.Hour
 

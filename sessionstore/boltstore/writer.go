@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -241,7 +242,14 @@ func (db *DB) commitOnce(batch []*write) (spoiler int, err error) {
 		return -1, err
 	}
 	tx := &writeTx{readTx: readTx{bolt: btx}, now: time.Now()}
+	room := db.room(btx)
 	for i, wr := range batch {
+		if wr.err = nil; !wr.frees {
+			if room -= wr.size + writeOverhead; room < 0 {
+				wr.err = fmt.Errorf("%w: the file is near its largest size of %d bytes", ErrFull, db.opts.MaxSize)
+				continue
+			}
+		}
 		before := tx.dirty
 		tx.dirty = false
 		wr.err = runWrite(wr, tx)
@@ -261,6 +269,19 @@ func (db *DB) commitOnce(batch []*write) (spoiler int, err error) {
 	}
 	db.outbox.apply(tx.outbox)
 	return -1, nil
+}
+
+// writeOverhead is about what a small write needs in pages.
+const writeOverhead = 32 << 10
+
+// room returns how many bytes writes may still add before Options.MaxSize is near. What lies behind is
+// kept for the writes that make room: bbolt itself, at its limit, refuses those like any other.
+func (db *DB) room(tx *bolt.Tx) int {
+	if db.opts.MaxSize == 0 {
+		return math.MaxInt
+	}
+	free := db.bolt.Stats().FreePageN * db.bolt.Info().PageSize
+	return db.opts.MaxSize - allocSize - db.opts.MaxSize/10 - int(tx.Size()) + free
 }
 
 // runWrite runs one write, making an error of a panic.
