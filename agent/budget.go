@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -52,8 +53,8 @@ func beginsTurn(items []sessionstore.Item, i int) bool {
 // which is far less than its text.
 func approxTokens(raw []byte) int {
 	n := len(raw)
-	if enc := gjson.GetBytes(raw, "encrypted_content"); enc.Type == gjson.String {
-		n -= len(enc.Raw) * 3 / 4
+	if bytes.Contains(raw, []byte(`"encrypted_content"`)) {
+		n -= len(gjson.GetBytes(raw, "encrypted_content").Raw) * 3 / 4
 	}
 	ascii := n
 	if runes := utf8.RuneCount(raw); runes < len(raw) {

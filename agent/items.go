@@ -13,6 +13,9 @@ import (
 // head is what the engine looks at in an item; all else passes through unread.
 type head struct {
 	typ, role, id, callID, name string
+	// envelope marks an item that the Agents SDK encrypted, private one with fields that are nobody's
+	// business.
+	envelope, private bool
 }
 
 // Types of items that the engine treats by name.
@@ -28,6 +31,12 @@ const (
 func peek(raw json.RawMessage) head {
 	var h head
 	gjson.ParseBytes(raw).ForEach(func(k, v gjson.Result) bool {
+		switch {
+		case k.Str == "__enc__":
+			h.envelope = true
+		case isPrivate(k.Str, v):
+			h.private = true
+		}
 		if v.Type != gjson.String {
 			return true
 		}
@@ -50,6 +59,11 @@ func peek(raw json.RawMessage) head {
 		h.typ = typeMessage
 	}
 	return h
+}
+
+// isPrivate reports a field that the Agents SDK adds to items for itself, or leaves empty.
+func isPrivate(key string, v gjson.Result) bool {
+	return key == "provider_data" || strings.HasPrefix(key, "_agents_") || key == "status" && v.Type == gjson.Null
 }
 
 func (h head) isUser() bool      { return h.typ == typeMessage && h.role == "user" }

@@ -110,8 +110,6 @@ type entry struct {
 	drop  bool
 	// noID takes the identifier away.
 	noID bool
-	// private is set when fields must be taken away that are nobody's business.
-	private bool
 	// after is the index within the turn of the call behind which an output belongs, none otherwise.
 	after int
 	// answer is the index within the turn of a call's output, none otherwise.
@@ -128,17 +126,7 @@ func newEntry(it sessionstore.Item, o RepairOptions) (entry, bool) {
 		return entry{}, false
 	}
 	e := entry{head: peek(it.Raw), Item: it, after: none, answer: none}
-	envelope := false
-	gjson.ParseBytes(it.Raw).ForEach(func(k, v gjson.Result) bool {
-		switch {
-		case k.Str == "__enc__":
-			envelope = true
-		case isPrivate(k.Str), k.Str == "status" && v.Type == gjson.Null:
-			e.private = true
-		}
-		return true
-	})
-	if envelope {
+	if e.envelope {
 		return entry{}, false
 	}
 	e.classify()
@@ -154,11 +142,6 @@ func newEntry(it sessionstore.Item, o RepairOptions) (entry, bool) {
 
 // placeholderID is what the Agents SDK writes where a chat completion has no identifier.
 const placeholderID = "__fake_id__"
-
-// isPrivate reports fields that the Agents SDK adds to items for itself.
-func isPrivate(key string) bool {
-	return key == "provider_data" || strings.HasPrefix(key, "_agents_")
-}
 
 func (e *entry) classify() {
 	switch {
@@ -419,7 +402,7 @@ func (e *entry) repaired() sessionstore.Item {
 	if e.private {
 		var keys []string
 		gjson.ParseBytes(it.Raw).ForEach(func(k, v gjson.Result) bool {
-			if isPrivate(k.Str) || k.Str == "status" && v.Type == gjson.Null {
+			if isPrivate(k.Str, v) {
 				keys = append(keys, gjson.Escape(k.Str))
 			}
 			return true

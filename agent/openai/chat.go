@@ -17,14 +17,11 @@ import (
 var chatDriver = &driver{path: "chat/completions", params: chatParams, read: readChat}
 
 // chatParams makes the body of POST /chat/completions.
-func chatParams(d Dialect, req *agent.Request) any {
+func chatParams(d Dialect, req *agent.Request) ([]byte, error) {
 	p := openai.ChatCompletionNewParams{
 		Model: req.Model,
 		// Without it the count of tokens is left out of a stream.
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
-	for _, m := range chatMessages(d, req.Instructions, req.Input) {
-		p.Messages = append(p.Messages, param.Override[openai.ChatCompletionMessageParamUnion](encode(m)))
 	}
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(
@@ -52,8 +49,16 @@ func chatParams(d Dialect, req *agent.Request) any {
 			p.SafetyIdentifier = openai.String(req.Safety)
 		}
 	}
-	p.SetExtraFields(map[string]any{"stream": true})
-	return p
+	fields, err := p.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	messages := chatMessages(d, req.Instructions, req.Input)
+	raw := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		raw[i] = encode(m)
+	}
+	return withConversation(fields, "messages", raw), nil
 }
 
 func chatTool(t agent.ToolSpec) json.RawMessage {

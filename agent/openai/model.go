@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,8 +166,8 @@ func (m *Model) Close() {
 // driver speaks one API.
 type driver struct {
 	path string
-	// params makes the body of a request, read the answer.
-	params func(d Dialect, req *agent.Request) any
+	// params makes the body of a request, read reads the answer.
+	params func(d Dialect, req *agent.Request) ([]byte, error)
 	read   func(resp *http.Response, req *agent.Request, yield func(agent.ModelEvent, error) bool) (*agent.Completion, error)
 }
 
@@ -212,11 +213,12 @@ func (m *Model) answer(ctx context.Context, req *agent.Request, yield func(agent
 
 // call makes one request by one API.
 func (m *Model) call(ctx context.Context, d *driver, req *agent.Request, yield func(agent.ModelEvent, error) bool) (*agent.Completion, error) {
-	// The body of the answer is closed by ctx too, should reading it be blocked.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	body, err := d.params(m.dialect, req)
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.InvalidRequest, Err: fmt.Errorf("write request: %w", err)}
+	}
 	var resp *http.Response
-	if err := m.client.Post(ctx, d.path, d.params(m.dialect, req), &resp); err != nil {
+	if err := m.client.Post(ctx, d.path, body, &resp); err != nil {
 		return nil, fmt.Errorf("post %s: %w", d.path, failureOf(err, resp).toError())
 	}
 	defer resp.Body.Close()
@@ -229,6 +231,24 @@ func (m *Model) call(ctx context.Context, d *driver, req *agent.Request, yield f
 	}
 	done.RequestID = requestID(resp)
 	return done, nil
+}
+
+// withConversation adds the conversation to the fields of a request. The library would copy the items, the
+// bulk of every request, several times over.
+func withConversation(fields []byte, name string, items []json.RawMessage) []byte {
+	n := len(fields) + len(name) + 32
+	for _, raw := range items {
+		n += len(raw) + 1
+	}
+	b := append(make([]byte, 0, n), bytes.TrimSuffix(fields, []byte("}"))...)
+	b = append(b, `,"stream":true,"`+name+`":[`...)
+	for i, raw := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw...)
+	}
+	return append(b, "]}"...)
 }
 
 // estimate fills in a usage that the provider did not tell.

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -18,11 +17,8 @@ import (
 var responsesDriver = &driver{path: "responses", params: responsesParams, read: readResponses}
 
 // responsesParams makes the body of POST /responses.
-func responsesParams(d Dialect, req *agent.Request) any {
-	p := responses.ResponseNewParams{
-		Model: req.Model,
-		Input: param.Override[responses.ResponseNewParamsInputUnion](joinArray(responsesInput(d, req.Input))),
-	}
+func responsesParams(d Dialect, req *agent.Request) ([]byte, error) {
+	p := responses.ResponseNewParams{Model: req.Model}
 	if req.Instructions != "" {
 		p.Instructions = openai.String(req.Instructions)
 	}
@@ -48,8 +44,11 @@ func responsesParams(d Dialect, req *agent.Request) any {
 			p.SafetyIdentifier = openai.String(req.Safety)
 		}
 	}
-	p.SetExtraFields(map[string]any{"stream": true})
-	return p
+	fields, err := p.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return withConversation(fields, "input", responsesInput(d, req.Input)), nil
 }
 
 func responsesTool(t agent.ToolSpec) json.RawMessage {
@@ -60,23 +59,6 @@ func responsesTool(t agent.ToolSpec) json.RawMessage {
 		Parameters  json.RawMessage `json:"parameters"`
 		Strict      bool            `json:"strict"`
 	}{"function", t.Name, t.Description, t.Parameters, false})
-}
-
-func joinArray(items []json.RawMessage) json.RawMessage {
-	n := 2
-	for _, raw := range items {
-		n += len(raw) + 1
-	}
-	b := bytes.NewBuffer(make([]byte, 0, n))
-	b.WriteByte('[')
-	for i, raw := range items {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(raw)
-	}
-	b.WriteByte(']')
-	return b.Bytes()
 }
 
 // responsesAnswer collects a streamed answer.

@@ -14,24 +14,20 @@ import (
 func responsesInput(d Dialect, items []json.RawMessage) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(items))
 	for _, raw := range items {
-		v := gjson.GetManyBytes(raw, "type", "role", "id", "output", "content")
-		typ, role, id := v[0].Str, v[1].Str, v[2].Str
-		if typ == "" && role != "" {
-			typ = "message"
-		}
-		switch typ {
+		it := readItem(raw)
+		switch it.typ {
 		case "message":
-			if role == "assistant" && (id == "" || d == Generic && hasRefusal(v[4])) && v[4].IsArray() {
-				raw = shortMessage(raw, v[4])
+			if it.role == "assistant" && (it.id == "" || d == Generic && hasRefusal(it.content)) && it.content.IsArray() {
+				raw = shortMessage(raw, it.content)
 			}
 		case "reasoning":
-			if id == "" {
+			if it.id == "" {
 				continue
 			}
 		case "function_call":
 		case "function_call_output":
-			if d == Generic && v[3].IsArray() {
-				if b, err := sjson.SetBytes(raw, "output", partsText(v[3])); err == nil {
+			if d == Generic && it.output.IsArray() {
+				if b, err := sjson.SetBytes(raw, "output", partsText(it.output)); err == nil {
 					raw = b
 				}
 			}
@@ -43,6 +39,34 @@ func responsesInput(d Dialect, items []json.RawMessage) []json.RawMessage {
 		out = append(out, raw)
 	}
 	return out
+}
+
+// item is what the driver looks at in an item.
+type item struct {
+	typ, role, id   string
+	content, output gjson.Result
+}
+
+func readItem(raw json.RawMessage) (it item) {
+	gjson.ParseBytes(raw).ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "type":
+			it.typ = v.Str
+		case "role":
+			it.role = v.Str
+		case "id":
+			it.id = v.Str
+		case "content":
+			it.content = v
+		case "output":
+			it.output = v
+		}
+		return true
+	})
+	if it.typ == "" && it.role != "" {
+		it.typ = "message"
+	}
+	return it
 }
 
 func hasRefusal(content gjson.Result) bool {
