@@ -32,6 +32,7 @@ type link struct {
 	dg    *discordgo.Session
 	wire  *wire // of the newest connection
 	dials chan *wire
+	down  func(error) // told when a connection is over
 
 	// ready is set once READY was seen: from then on Open resumes. alive is set by READY and RESUMED and
 	// taken back with each Open. Both are set by discordgo's goroutines.
@@ -46,7 +47,7 @@ func (a *Adapter) newLink(ctx context.Context, url string) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create discord session: %w", err)
 	}
-	l := &link{dg: dg, dials: make(chan *wire, 1)}
+	l := &link{dg: dg, dials: make(chan *wire, 1), down: a.health.down}
 	dg.Identify.Intents = a.intents()
 	// Payload compression would hide from the wire what it must see.
 	dg.Compress = false
@@ -111,7 +112,7 @@ func (l *link) dial(ctx context.Context, d dialFunc, network, addr string, secur
 		}
 		c = t
 	}
-	w := newWire(c)
+	w := newWire(c, l.down)
 	l.dials <- w
 	return w, nil
 }

@@ -70,12 +70,14 @@ type wire struct {
 	identified bool
 	ack        *time.Timer // runs while a heartbeat waits for its acknowledgement
 
-	closed    chan struct{} // closed when discordgo closes its end
+	down      func(cause error) // called once, with the first cause
+	closed    chan struct{}     // closed when discordgo closes its end
 	closeOnce sync.Once
 }
 
-func newWire(c net.Conn) *wire {
-	w := &wire{Conn: c, closed: make(chan struct{})}
+// newWire watches c. down is called once when the connection is over, with the cause.
+func newWire(c net.Conn, down func(error)) *wire {
+	w := &wire{Conn: c, down: down, closed: make(chan struct{})}
 	w.br = bufio.NewReaderSize(reader{w}, 16<<10)
 	return w
 }
@@ -301,9 +303,13 @@ func clientOp(p []byte) int {
 // note keeps the first cause of the end.
 func (w *wire) note(cause error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cause == nil {
+	first := w.cause == nil
+	if first {
 		w.cause = cause
+	}
+	w.mu.Unlock()
+	if first {
+		w.down(cause)
 	}
 }
 
@@ -330,12 +336,16 @@ func (w *wire) stopACK() {
 // own Close may not run beside its reader.
 func (w *wire) finish() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.finishing = true
-	if w.cause == nil {
+	first := w.cause == nil
+	if first {
 		w.cause = errFinished
 	}
 	_ = w.Conn.SetReadDeadline(time.Unix(1, 0))
+	w.mu.Unlock()
+	if first {
+		w.down(errFinished)
+	}
 }
 
 // Close is discordgo closing its end.

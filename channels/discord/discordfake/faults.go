@@ -135,7 +135,7 @@ func (s *Server) Gateway() GatewayStats {
 	st.Closes = slices.Clone(st.Closes)
 	st.IdentifiesLeft = s.hub.left
 	for c := range s.hub.conns {
-		if c.session != nil {
+		if c.session != nil && !c.closing {
 			st.Live++
 		}
 	}

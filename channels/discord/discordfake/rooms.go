@@ -12,6 +12,7 @@ import (
 func (s *Server) getGateway(*call) (any, error) { return map[string]any{"url": s.gatewayURL()}, nil }
 
 func (s *Server) getGatewayBot(*call) (any, error) {
+	s.hub.renew()
 	return map[string]any{"url": s.gatewayURL(), "shards": 1, "session_start_limit": map[string]any{
 		"total": identifyTotal, "remaining": max(0, s.hub.left), "reset_after": max(0, time.Until(s.hub.resetAt).Milliseconds()), "max_concurrency": 1,
 	}}, nil

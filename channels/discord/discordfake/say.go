@@ -72,6 +72,14 @@ func (s *Server) Say(m Saying) (Message, error) {
 	return s.post(r, Post{Message: msg}, allowed, m.Extra).Message, nil
 }
 
+// Redeliver dispatches a message once more, as after a resume.
+func (s *Server) Redeliver(roomID, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.world.rooms[roomID]
+	s.dispatchMessage("MESSAGE_CREATE", r, r.byID[id], nil)
+}
+
 // Edit replaces the text of a message and tells the bot.
 func (s *Server) Edit(roomID, id, text string) {
 	s.mu.Lock()

@@ -36,6 +36,13 @@ func newHub(left int) hub {
 	return hub{conns: map[*conn]struct{}{}, sessions: map[string]*session{}, left: left, resetAt: time.Now().Add(24 * time.Hour)}
 }
 
+// renew begins a new day.
+func (h *hub) renew() {
+	if now := time.Now(); now.After(h.resetAt) {
+		h.left, h.resetAt = identifyTotal, now.Add(24*time.Hour)
+	}
+}
+
 // session is one gateway session: it outlives its connection, for a while.
 type session struct {
 	id      string
@@ -121,9 +128,7 @@ func (s *Server) identify(c *conn, data json.RawMessage) {
 		c.close(closeAuthentication)
 		return
 	}
-	if time.Now().After(s.hub.resetAt) {
-		s.hub.left, s.hub.resetAt = identifyTotal, time.Now().Add(24*time.Hour)
-	}
+	s.hub.renew()
 	s.hub.left--
 	if s.hub.left < 0 {
 		// "all active sessions for the app are terminated, the bot token is reset"
