@@ -155,12 +155,12 @@ func TestAccept_DuringReplayRunsOnce(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Run(ctx) }()
 		accepts.Wait()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := len(w.platform.texts()); got != 30 {
 			t.Errorf("%d answers to 30 messages", got)
 		}
@@ -188,7 +188,7 @@ func TestAccept_ConcurrentlyWithRunEachOnce(t *testing.T) {
 			})
 		}
 		accepts.Wait()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if got := len(w.platform.texts()); got != 200 {
 			t.Errorf("%d answers to 200 messages", got)
 		}
@@ -207,7 +207,7 @@ func TestAccept_DoesNotWaitForTheModel(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("Accept took %v", took)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 	})
 }
 

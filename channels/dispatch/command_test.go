@@ -42,7 +42,7 @@ func TestCommand_HelpAtOnceDuringATurn(t *testing.T) {
 		if got := w.platform.texts(); len(got) != 1 || !strings.Contains(got[0], "/reset") {
 			t.Errorf("platform shows %q at once, want the help", got)
 		}
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		if got := w.platform.texts(); len(got) != 2 || got[1] != "re hi" {
 			t.Errorf("platform shows %q, want the answer to follow", got)
 		}
@@ -108,7 +108,7 @@ func TestStop_CancelsTheTurnAndWhatThePersonHasSent(t *testing.T) {
 		w.accept(direct("ann", "1", "one"), direct("ann", "2", "two"))
 		w.accept(direct("ann", "3", "/stop"), direct("ann", "4", "four"))
 		w.shows(noticeStopped)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows(noticeStopped, "re four")
 		w.remembers("ch:user:ann", "u:four", "a:re four")
 		if cancelled != 1 {
@@ -123,7 +123,7 @@ func TestStop_LeavesOthersMessagesInAGroup(t *testing.T) {
 		w := begin(t, change, withEngine(slow(time.Minute)))
 		w.accept(group("g", "ann", "1", "a1"), group("g", "bob", "2", "b1"), group("g", "ann", "3", "a2"))
 		w.accept(group("g", "ann", "4", "/stop"))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows(noticeStopped, "re b1")
 		w.settled()
 	})
@@ -144,7 +144,7 @@ func TestStop_DuringBackoff(t *testing.T) {
 		w := begin(t, change, withEngine(failing(&agent.Error{Kind: agent.RateLimited, RetryAfter: time.Minute, Err: errors.New("x")})))
 		w.accept(direct("ann", "1", "hi"))
 		w.accept(direct("ann", "2", "/stop"))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows(noticeStopped)
 		w.settled()
 	})
@@ -157,7 +157,7 @@ func TestStop_TurnBeingCommittedIsAnswered(t *testing.T) {
 		sick.set(func(j *sickJournal) { j.commitDelay = time.Second })
 		w.accept(direct("ann", "1", "hi"))
 		w.accept(direct("ann", "2", "/stop"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re hi", noticeNothing)
 		w.remembers("ch:user:ann", "u:hi", "a:re hi")
 		w.settled()
@@ -178,7 +178,7 @@ func TestStop_FreesTheLaneFromADeafEngine(t *testing.T) {
 		w.accept(direct("ann", "2", "/stop"))
 		w.accept(direct("ann", "3", "hi"))
 		w.shows(noticeStopped, "re hi")
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		w.shows(noticeStopped, "re hi")
 		w.remembers("ch:user:ann", "u:hi", "a:re hi")
 		w.settled()
@@ -193,12 +193,12 @@ func TestReset_ForgetsAndCoversWhatCameBefore(t *testing.T) {
 			return slow(time.Minute)(ctx, turn)
 		}))
 		w.accept(direct("ann", "1", "old"))
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		w.accept(direct("ann", "2", "running"), direct("ann", "3", "waiting"))
 		w.accept(direct("ann", "4", "/new"), direct("ann", "5", "fresh"))
 		w.shows("re old", noticeReset)
 		w.remembers("ch:user:ann")
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows("re old", noticeReset, "re fresh")
 		w.remembers("ch:user:ann", "u:fresh", "a:re fresh")
 		if want := []int{0, 2, 0}; !slices.Equal(histories, want) {
@@ -213,7 +213,7 @@ func TestReset_TellsEachOtherAskerInAGroup(t *testing.T) {
 		w := begin(t, change, withEngine(slow(time.Minute)))
 		w.accept(group("g", "ann", "1", "a"), group("g", "bob", "2", "b"), group("g", "cat", "3", "c"), group("g", "bob", "4", "b2"))
 		w.accept(group("g", "cat", "5", "/reset"))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows(noticeReset, noticeOvertaken, noticeOvertaken)
 		var handles []string
 		for _, m := range w.platform.messages() {
@@ -236,7 +236,7 @@ func TestReset_TurnBeingCommittedIsAnsweredThenForgotten(t *testing.T) {
 		sick.set(func(j *sickJournal) { j.commitDelay = time.Second })
 		w.accept(direct("ann", "1", "hi"))
 		w.accept(direct("ann", "2", "/reset"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re hi", noticeReset)
 		w.remembers("ch:user:ann")
 		w.settled()
@@ -253,7 +253,7 @@ func TestReset_RunBegunBeforeWritesNothing(t *testing.T) {
 		}))
 		w.accept(direct("ann", "1", "hi"))
 		w.accept(direct("ann", "2", "/reset"))
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		w.shows(noticeReset)
 		w.remembers("ch:user:ann")
 		w.settled()
@@ -281,7 +281,7 @@ func TestReset_ByAnAdmin(t *testing.T) {
 		}
 		w.run()
 		w.accept(direct("ann", "1", "old"))
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		w.accept(direct("ann", "2", "running"), direct("ann", "3", "waiting"))
 		if err := w.Reset(t.Context(), "ch:user:ann"); err != nil {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func TestReset_ByAnAdmin(t *testing.T) {
 		if err := w.Reset(t.Context(), ""); !errors.Is(err, sessionstore.ErrInvalidID) {
 			t.Errorf("Reset of no session: %v, want ErrInvalidID", err)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows("re old", noticeOvertaken)
 		if got := string(w.platform.messages()[1].Reply); got != "token-3" {
 			t.Errorf("told on handle %q, want the newest message's", got)
@@ -331,7 +331,7 @@ func TestCommand_ConsumedByOthersIsDropped(t *testing.T) {
 		if err := w.store.Commit(t.Context(), dispatch.TurnResult{Session: "ch:user:ann", Turn: "other", Consumed: []uint64{1}}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows(noticeNothing)
 		w.settled()
 	})
@@ -345,7 +345,7 @@ func TestCommands_InARow(t *testing.T) {
 			events = append(events, direct("ann", string(rune('a'+i)), text))
 		}
 		w.accept(events...)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.shows(noticeStopped, noticeReset, noticeNothing, noticeReset)
 		w.remembers("ch:user:ann")
 		w.settled()

@@ -79,7 +79,7 @@ func (d *Dispatcher) write(r TurnResult, entries []Entry, remember bool) error {
 			}
 			remembered = true
 		}
-		return d.opts.Journal.Commit(d.hard, r)
+		return d.opts.Journal.Commit(d.hard, d.forJournal(r))
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,6 +90,15 @@ func (d *Dispatcher) write(r TurnResult, entries []Entry, remember bool) error {
 	d.forget(entries...)
 	d.enqueue(r.Replies)
 	return nil
+}
+
+// forJournal returns what the journal is to know of a result. One that could keep sessions, but does not
+// keep these, must neither store the items a second time nor judge by its own generations.
+func (d *Dispatcher) forJournal(r TurnResult) TurnResult {
+	if !d.atomic {
+		r.Items, r.Clear, r.Generation = nil, false, 0
+	}
+	return r
 }
 
 // remember changes a session that is kept outside of the journal. It may be repeated: an append is

@@ -153,6 +153,7 @@ func slow(wait time.Duration) engine {
 type world struct {
 	t        testing.TB
 	store    *memstore.Store
+	memory   *memstore.Store // keeps the sessions: store or another
 	platform *platform
 	*dispatch.Dispatcher
 	reports *reports
@@ -178,7 +179,7 @@ func begin(t testing.TB, change ...func(*setup)) *world {
 // prepare makes a world that does not run yet.
 func prepare(t testing.TB, change ...func(*setup)) *world {
 	t.Helper()
-	w := &world{t: t, store: memstore.New(), platform: &platform{name: "ch"}, reports: &reports{}, logs: &logBuffer{}}
+	w := &world{t: t, store: memstore.New(), memory: memstore.New(), platform: &platform{name: "ch"}, reports: &reports{}, logs: &logBuffer{}}
 	return w.restart(change...)
 }
 
@@ -200,7 +201,9 @@ func (w *world) restart(change ...func(*setup)) *world {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	next.Dispatcher = d
+	if next.Dispatcher = d; s.Store != sessionstore.Store(w.memory) {
+		next.memory = w.store
+	}
 	return &next
 }
 
@@ -220,6 +223,12 @@ func (w *world) run() {
 	if err := w.Ready(); err != nil {
 		w.t.Fatalf("Ready after replay: %v", err)
 	}
+}
+
+// pass lets time pass, and everything happen that happens by then.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // accept hands events in and lets everything happen that happens at once.
@@ -242,7 +251,7 @@ func (w *world) shows(want ...string) {
 // remembers checks what the session holds.
 func (w *world) remembers(id sessionstore.ID, want ...string) {
 	w.t.Helper()
-	if got := contents(w.t, w.store, id); !slices.Equal(got, want) {
+	if got := contents(w.t, w.memory, id); !slices.Equal(got, want) {
 		w.t.Errorf("session %s holds\n\t%q\nwant\n\t%q", id, got, want)
 	}
 }
@@ -368,10 +377,7 @@ func engineError(kind agent.ErrorKind) error {
 	return &agent.Error{Kind: kind, Err: fmt.Errorf("as told")}
 }
 
-// foreign hides that a store is also the journal.
-type foreign struct{ sessionstore.Store }
-
 // withForeignStore keeps the sessions outside of the journal.
-func withForeignStore(s *setup) { s.Store = foreign{s.world.store} }
+func withForeignStore(s *setup) { s.Store = s.world.memory }
 
 func withEngine(e engine) func(*setup) { return func(s *setup) { s.Engine = e } }

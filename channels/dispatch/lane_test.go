@@ -21,9 +21,9 @@ func TestLane_OneTurnAtATimeInOrder(t *testing.T) {
 		w := begin(t, withEngine(slow(time.Second)))
 		w.accept(direct("ann", "1", "one"), direct("ann", "2", "two"), direct("ann", "3", "three"))
 		w.shows()
-		time.Sleep(time.Second + time.Millisecond)
+		pass(time.Second + time.Millisecond)
 		w.shows("re one")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		w.shows("re one", "re two", "re three")
 		w.remembers("ch:user:ann", "u:one", "a:re one", "u:two", "a:re two", "u:three", "a:re three")
 		for i, m := range w.platform.messages() {
@@ -41,7 +41,7 @@ func TestLane_SessionsRunSideBySide(t *testing.T) {
 		for i := range 20 {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
-		time.Sleep(time.Second + time.Millisecond)
+		pass(time.Second + time.Millisecond)
 		if got := len(w.platform.texts()); got != 20 {
 			t.Errorf("%d answers after the time of one, want 20", got)
 		}
@@ -68,7 +68,7 @@ func TestLane_MaxConcurrent(t *testing.T) {
 		for i := range 10 {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
-		time.Sleep(4*time.Second + time.Millisecond)
+		pass(4*time.Second + time.Millisecond)
 		if got := len(w.platform.texts()); got != 10 || most != 3 {
 			t.Errorf("%d answers with %d turns at once, want 10 with 3", got, most)
 		}
@@ -89,7 +89,7 @@ func TestLane_Fairness(t *testing.T) {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
 		// 99 turns on two slots, of which the flood takes one turn in each round at most.
-		time.Sleep(101 * time.Second)
+		pass(101 * time.Second)
 		others := 0
 		for _, text := range w.platform.texts() {
 			if text == "re hi" {
@@ -99,7 +99,7 @@ func TestLane_Fairness(t *testing.T) {
 		if others != 99 {
 			t.Errorf("%d of 99 others are answered after 101 s", others)
 		}
-		time.Sleep(2000 * time.Second)
+		pass(2000 * time.Second)
 		if got := len(w.platform.texts()); got != 1099 {
 			t.Errorf("%d answers in all, want 1099", got)
 		}
@@ -116,12 +116,12 @@ func TestMerge_PersonWhoGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withMergeWindow(2*time.Second))
 		w.accept(direct("ann", "1", "hello"))
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		w.accept(direct("ann", "2", "are you"))
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		w.accept(direct("ann", "3", "there?"))
 		w.shows()
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		w.shows("re hello+are you+there?")
 		if got := string(w.platform.messages()[0].Reply); got != "token-3" {
 			t.Errorf("answered on handle %q, want the newest", got)
@@ -136,12 +136,12 @@ func TestMerge_EndlessTalkerIsAnsweredAfterFiveWindows(t *testing.T) {
 		w := begin(t, withMergeWindow(time.Second))
 		for i := range 20 {
 			w.accept(direct("ann", fmt.Sprint(i), "x"))
-			time.Sleep(900 * time.Millisecond)
+			pass(900 * time.Millisecond)
 		}
 		if got := w.platform.texts(); len(got) < 3 || got[0] != "re x+x+x+x+x+x" {
 			t.Errorf("answers after 18 s of talk: %q", got)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := strings.Count(strings.Join(w.platform.texts(), ""), "x"); got != 20 {
 			t.Errorf("%d of 20 messages are answered", got)
 		}
@@ -153,11 +153,11 @@ func TestMerge_MessagesDuringARunJoinTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withMergeWindow(time.Second), withEngine(slow(10*time.Second)))
 		w.accept(direct("ann", "1", "one"))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		w.accept(direct("ann", "2", "two"))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		w.accept(direct("ann", "3", "three"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one", "re two+three")
 	})
 }
@@ -175,7 +175,7 @@ func TestMerge_NeverAcrossPeople(t *testing.T) {
 			group("g", "ann", "1", "a1"), group("g", "ann", "2", "a2"), group("g", "bob", "3", "b1"),
 			group("g", "ann", "4", "a3"), unnamed("5", "x1"), unnamed("6", "x2"),
 		)
-		time.Sleep(10 * time.Hour)
+		pass(10 * time.Hour)
 		w.shows("re a1+a2", "re b1", "re a3", "re x1", "re x2")
 		for _, m := range w.platform.messages() {
 			if !m.Quote {
@@ -190,7 +190,7 @@ func TestMerge_NotAcrossPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withMergeWindow(time.Second), func(s *setup) { s.Scope = dispatch.ScopeUser })
 		w.accept(group("g1", "ann", "1", "one"), group("g2", "ann", "2", "two"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		got := w.platform.texts()
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"re one", "re two"}) {
@@ -204,7 +204,7 @@ func TestMerge_OffByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withEngine(slow(time.Second)))
 		w.accept(direct("ann", "1", "one"), direct("ann", "2", "two"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one", "re two")
 	})
 }

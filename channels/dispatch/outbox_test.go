@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,7 +72,7 @@ func TestOutbox_WhatBecomesOfADelivery(t *testing.T) {
 				w := begin(t, tt.sends, withSends(sends(tt.err)))
 				w.accept(direct("ann", "1", "hi"))
 				w.shows()
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				if got := len(w.platform.texts()) == 1; got != tt.shown {
 					t.Errorf("shown: %v, want %v", got, tt.shown)
 				}
@@ -92,9 +93,9 @@ func TestOutbox_RetryAfterIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withSends(sends(&channels.Error{Kind: channels.RateLimited, RetryAfter: time.Minute, Err: errors.New("x")})))
 		w.accept(direct("ann", "1", "hi"))
-		time.Sleep(time.Minute - time.Millisecond)
+		pass(time.Minute - time.Millisecond)
 		w.shows()
-		time.Sleep(2 * time.Millisecond)
+		pass(2 * time.Millisecond)
 		w.shows("re hi")
 	})
 }
@@ -108,7 +109,7 @@ func TestOutbox_BackoffGrows(t *testing.T) {
 			return sendError(channels.Transient)
 		}))
 		w.accept(direct("ann", "1", "hi"))
-		time.Sleep(48 * time.Hour)
+		pass(48 * time.Hour)
 		for i := 1; i < 8; i++ {
 			most := time.Second << (i - 1)
 			if gap := at[i].Sub(at[i-1]); gap < most/2 || gap > most {
@@ -137,7 +138,7 @@ func TestOutbox_OrderWithinAPlaceSideBySideElsewhere(t *testing.T) {
 		w.accept(direct("ann", "1", "one"))
 		w.accept(direct("ann", "2", "two"), direct("bob", "3", "elsewhere"))
 		w.shows("re elsewhere")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re elsewhere", "re one", "re two")
 	})
 }
@@ -175,7 +176,7 @@ func TestOutbox_ConcurrencyIsBounded(t *testing.T) {
 		for i := range 12 {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
-		time.Sleep(4*time.Second + time.Millisecond)
+		pass(4*time.Second + time.Millisecond)
 		if got := len(w.platform.texts()); got != 12 || most != 3 {
 			t.Errorf("%d sends, %d at once, want 12 and 3", got, most)
 		}
@@ -205,9 +206,10 @@ func TestOutbox_OneStuckChannelDoesNotHoldUpAnother(t *testing.T) {
 func TestOutbox_RefusedChannelPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		refused := true
+		var refused atomic.Bool
+		refused.Store(true)
 		w := begin(t, withSends(func(context.Context, channels.Outbound) error {
-			if refused {
+			if refused.Load() {
 				return sendError(channels.Unauthorized)
 			}
 			return nil
@@ -215,7 +217,7 @@ func TestOutbox_RefusedChannelPauses(t *testing.T) {
 		for i := range 20 {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		w.accept(direct("late", "l", "hi"))
 		// One place tries on: at once, and then ever more slowly.
 		if got := len(w.reports.sends); got > 15 {
@@ -224,8 +226,8 @@ func TestOutbox_RefusedChannelPauses(t *testing.T) {
 		if got := strings.Count(w.logs.String(), "channel paused"); got != 1 {
 			t.Errorf("the pause is logged %d times, want once", got)
 		}
-		refused = false
-		time.Sleep(time.Hour)
+		refused.Store(false)
+		pass(time.Hour)
 		if got := len(w.platform.texts()); got != 21 {
 			t.Errorf("%d of 21 deliveries went out in the end", got)
 		}
@@ -245,7 +247,7 @@ func TestOutbox_RefusedChannelGivesUpVisibly(t *testing.T) {
 		for i := range 5 {
 			w.accept(direct(fmt.Sprint("u", i), fmt.Sprint(i), "hi"))
 		}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		if st := w.stats(); st.Dead != 5 || st.Waiting != 0 {
 			t.Errorf("journal holds %+v, want 5 dead deliveries", st)
 		}
@@ -262,10 +264,10 @@ func TestOutbox_SettleIsRetriedWithoutSendingAgain(t *testing.T) {
 		w := begin(t, withSickJournal(&sick), once)
 		sick.set(func(j *sickJournal) { j.settle = errors.New("disk full") })
 		w.accept(direct("ann", "1", "one"), direct("ann", "2", "two"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one")
 		sick.set(func(j *sickJournal) { j.settle = nil })
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one", "re two")
 		w.settled()
 	})
@@ -278,12 +280,12 @@ func TestOutbox_BeginComesFirst(t *testing.T) {
 		w := begin(t, withSickJournal(&sick), once)
 		sick.set(func(j *sickJournal) { j.begin = errors.New("disk full") })
 		w.accept(direct("ann", "1", "one"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if len(w.reports.sends) != 0 {
 			t.Error("sent although the journal could not note it")
 		}
 		sick.set(func(j *sickJournal) { j.begin = nil })
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one")
 	})
 }
@@ -312,7 +314,7 @@ func TestOutbox_UncertainAfterRestart(t *testing.T) {
 					return nil
 				}))
 				w.run()
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				if len(got) != 3 {
 					t.Fatalf("%d attempts after the restart, want 3", len(got))
 				}
@@ -336,7 +338,7 @@ func TestOutbox_CertainFailureIsTakenBack(t *testing.T) {
 		w.shows()
 		w = w.restart(once, withSends(nil))
 		w.run()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re one")
 		if w.platform.messages()[0].Uncertain {
 			t.Error("the delivery came back uncertain, but was surely not accepted before")
@@ -353,7 +355,7 @@ func TestOutbox_RestartKeepsTheOrderBehindAWaitingDelivery(t *testing.T) {
 		w = w.restart(withSends(nil))
 		w.run()
 		w.shows()
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		w.shows("re one", "re two")
 	})
 }
@@ -375,7 +377,7 @@ func TestOutbox_PanicInSend(t *testing.T) {
 					return nil
 				}))
 				w.accept(direct("ann", "1", "hi"))
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				if got := len(w.platform.texts()); got != tt.shown {
 					t.Errorf("shown %d times, want %d", got, tt.shown)
 				}
@@ -397,9 +399,9 @@ func TestOutbox_StuckSendIsCutOff(t *testing.T) {
 			return nil
 		}))
 		w.accept(direct("ann", "1", "hi"))
-		time.Sleep(59 * time.Second)
+		pass(59 * time.Second)
 		w.shows()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		w.shows("re hi")
 	})
 }
@@ -413,7 +415,7 @@ func TestWake_TakesInWhatOthersChanged(t *testing.T) {
 		}
 		w.run()
 		w.accept(direct("ann", "1", "one"))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		w.shows()
 		var turn string
 		for _, r := range w.reports.turns {
@@ -432,7 +434,7 @@ func TestWake_TakesInWhatOthersChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := w.platform.texts(); len(got) != 3 || got[0] != "re one" {
 			t.Errorf("platform shows %q, want three answers", got)
 		}

@@ -96,10 +96,10 @@ func TestTurn_RetriesWhatMayPass(t *testing.T) {
 				w.accept(direct("ann", "1", "hi"), direct("ann", "2", "more"))
 				w.shows()
 				if e, ok := errors.AsType[*agent.Error](failure); ok && e.RetryAfter > 0 {
-					time.Sleep(e.RetryAfter - time.Millisecond)
+					pass(e.RetryAfter - time.Millisecond)
 					w.shows()
 				}
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				w.shows("re hi", "re more")
 				want := []dispatch.TurnEnd{dispatch.Retried, dispatch.Answered, dispatch.Answered}
 				if got := w.reports.ends(); !slices.Equal(got, want) {
@@ -145,7 +145,7 @@ func TestTurn_SetAside(t *testing.T) {
 					return echo(ctx, turn)
 				}))
 				w.accept(direct("ann", "1", "bad"), direct("ann", "2", "good"))
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				got := w.platform.texts()
 				if len(got) != 2 || !strings.Contains(got[0], tt.notice) || got[1] != "re good" {
 					t.Errorf("platform shows %q, want a notice with %q, then the next answer", got, tt.notice)
@@ -177,7 +177,7 @@ func TestTurn_AttemptsSurviveRestart(t *testing.T) {
 			w = w.restart(fail)
 			w.run()
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if runs != 4 || len(w.platform.texts()) != 1 {
 			t.Errorf("%d runs and %q, want 4 and one notice", runs, w.platform.texts())
 		}
@@ -238,7 +238,7 @@ func TestTurn_Timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, func(s *setup) { s.TurnTimeout = time.Minute }, withEngine(slow(time.Hour)))
 		w.accept(direct("ann", "1", "hi"))
-		time.Sleep(time.Minute + time.Millisecond)
+		pass(time.Minute + time.Millisecond)
 		if got := w.platform.texts(); len(got) != 1 || !strings.Contains(got[0], "too long") {
 			t.Errorf("platform shows %q, want a notice", got)
 		}
@@ -250,7 +250,7 @@ func TestTurn_EngineWithoutAnswerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, func(s *setup) { s.Engine = silent{} })
 		w.accept(direct("ann", "1", "hi"))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if got := w.platform.texts(); len(got) != 1 || len(w.reports.ends()) != 4 {
 			t.Errorf("platform shows %q after %d runs, want a notice after 4", got, len(w.reports.ends()))
 		}
@@ -303,10 +303,10 @@ func TestTurn_JournalDownAtCommitSaysNothingAndKeepsTrying(t *testing.T) {
 				}))
 				sick.set(func(j *sickJournal) { j.commit = errors.New("disk full") })
 				w.accept(direct("ann", "1", "hi"))
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				w.shows()
 				sick.set(func(j *sickJournal) { j.commit = nil })
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				w.shows("re hi")
 				w.remembers("ch:user:ann", "u:hi", "a:re hi")
 				if runs != 1 {
@@ -356,13 +356,13 @@ func TestTurn_FoundInTheSession(t *testing.T) {
 				w := begin(t, withSickJournal(&sick), withForeignStore, withMergeWindow(tt.merge), numbered)
 				sick.set(func(j *sickJournal) { j.commit = errors.New("power fails") })
 				w.accept(tt.first...)
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				w.stop()
 				w.shows()
 				w = w.restart(withForeignStore, withMergeWindow(tt.merge), numbered)
 				w.accept(tt.then...)
 				w.run()
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				got := w.platform.texts()
 				want := slices.Clone(tt.want)
 				if tt.stopped { // the stop's notice may overtake the answer
@@ -373,7 +373,7 @@ func TestTurn_FoundInTheSession(t *testing.T) {
 					t.Errorf("platform shows %q, want %q", got, want)
 				}
 				var answers []string
-				for _, c := range contents(t, w.store, "ch:user:ann") {
+				for _, c := range contents(t, w.memory, "ch:user:ann") {
 					if text, ok := strings.CutPrefix(c, "a:"); ok {
 						answers = append(answers, text)
 					}
@@ -400,12 +400,12 @@ func TestTurn_ClearedByOthersRunsAgain(t *testing.T) {
 					return slow(time.Second)(ctx, turn)
 				}))
 				w.accept(direct("ann", "1", "one"))
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				w.accept(direct("ann", "2", "two"))
-				if err := w.store.Clear(t.Context(), "ch:user:ann"); err != nil {
+				if err := w.memory.Clear(t.Context(), "ch:user:ann"); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				w.shows("re one", "re two")
 				w.remembers("ch:user:ann", "u:two", "a:re two")
 				if want := []int{0, 2, 0}; !slices.Equal(histories, want) {
@@ -421,11 +421,11 @@ func TestTurn_ConsumedByOthersIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withMergeWindow(time.Second), withEngine(slow(time.Second)))
 		w.accept(direct("ann", "1", "one"), direct("ann", "2", "two"))
-		time.Sleep(1500 * time.Millisecond) // both run as one turn
+		pass(1500 * time.Millisecond) // both run as one turn
 		if err := w.store.Commit(t.Context(), dispatch.TurnResult{Session: "ch:user:ann", Turn: "other", Consumed: []uint64{1}}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		w.shows("re two")
 		w.settled()
 	})
@@ -459,7 +459,7 @@ func TestTurn_TypingIsKeptUpUntilTheAnswer(t *testing.T) {
 				})
 				began := time.Now()
 				w.accept(direct("ann", "1", "hi"))
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				w.shows("re hi")
 				var got []time.Duration
 				for _, at := range p.signs {
@@ -521,7 +521,7 @@ func TestTurn_UnnamedSpeakerIsLookedUp(t *testing.T) {
 					s.Adapter = p
 				})
 				w.accept(tt.event)
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				w.shows("re hi")
 				if name != tt.want || p.asked != tt.asked {
 					t.Errorf("speaker %q after %d look-ups, want %q after %d", name, p.asked, tt.want, tt.asked)
@@ -619,7 +619,7 @@ func TestTurn_LogTellsOfTurnsAndNotOfWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, withEngine(slow(2*time.Second)))
 		w.accept(direct("ann", "ev-1", "confidential"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		log := w.logs.String()
 		for _, want := range []string{"turn ended", "channel=ch", "session=ch:user:ann", "event_id=ev-1", "turn=", "attempt=1", "ran=2s", "events=1", "replies=1"} {
 			if !strings.Contains(log, want) {
