@@ -67,7 +67,7 @@ func (a *Adapter) parse(raw json.RawMessage, received time.Time) (channels.Inbou
 	if json.Unmarshal(raw, &head) != nil || head.Type == "" {
 		return in, errors.New("event without a type")
 	}
-	odd := func(reason error) error { return fmt.Errorf("%s event with %w", safeWord(head.Type), reason) }
+	odd := func(reason error) error { return fmt.Errorf("%s event with %w", head.Type, reason) }
 	kind, wanted := kinds[head.Type]
 	if !wanted {
 		return in, errIgnored

@@ -167,3 +167,6 @@ func vias(bubbles []linefake.Bubble) []linefake.Via {
 	}
 	return out
 }
+
+// clientOf returns a client that reaches the platform.
+func clientOf(w *world) *http.Client { return &http.Client{Transport: w.fake.Transport()} }

@@ -172,7 +172,7 @@ func messagesOf(m channels.Outbound, h handle) ([]messaging_api.MessageInterface
 	messages := make([]messaging_api.MessageInterface, len(m.Parts))
 	for i, p := range m.Parts {
 		if p.Type != channels.Text {
-			return nil, fmt.Errorf("send: part %d is %s, not text: send what Compose returns", i, safeWord(string(p.Type)))
+			return nil, fmt.Errorf("send: part %d is not text: send what Compose returns", i)
 		}
 		text := &messaging_api.TextMessage{Text: p.Text}
 		if i == 0 && m.Quote {
