@@ -31,7 +31,7 @@ func (r *run) ask(ctx context.Context, mode toolMode) (*Completion, error) {
 			done, spoke, err := r.askModel(ctx, i, mode)
 			if err == nil {
 				r.model = i
-				r.usage = r.usage.Add(done.Usage)
+				r.spend(done.Usage)
 				return done, nil
 			}
 			if errors.Is(err, errStopped) || ctx.Err() != nil {
@@ -74,6 +74,13 @@ func (r *run) askModel(ctx context.Context, i int, mode toolMode) (done *Complet
 
 // stream asks one model once.
 func (r *run) stream(ctx context.Context, ref *ModelRef, mode toolMode) (done *Completion, spoke bool, err error) {
+	seen := ModelCall{Turn: r.turn.ID, Agent: r.agent.Name, Provider: ref.Provider, Model: ref.Name, Start: time.Now()}
+	defer func() {
+		if seen.Err = err; done != nil {
+			seen.Usage, seen.RequestID = done.Usage, done.RequestID
+		}
+		r.e.opts.Hooks.model(seen)
+	}()
 	for ev, err := range ref.Model.Stream(ctx, r.request(ref, mode)) {
 		switch {
 		case err != nil:
@@ -81,7 +88,9 @@ func (r *run) stream(ctx context.Context, ref *ModelRef, mode toolMode) (done *C
 		case ev.Done != nil:
 			return ev.Done, spoke, nil
 		case ev.Delta != "":
-			spoke = true
+			if !spoke {
+				spoke, seen.FirstDelta = true, time.Since(seen.Start)
+			}
 			if !r.emit(Event{Delta: ev.Delta}) {
 				return nil, spoke, errStopped
 			}

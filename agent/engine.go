@@ -41,6 +41,8 @@ type Options struct {
 	// ToolOutputLimit is how many characters of one output reach the model and the session; head and
 	// tail are kept. 0: DefaultToolOutputLimit.
 	ToolOutputLimit int
+	// Hooks are told of what the engine does.
+	Hooks Hooks
 	// Secret keys the opaque identifiers that providers see instead of sessions and people. Changing it
 	// changes them all.
 	Secret []byte
@@ -48,12 +50,21 @@ type Options struct {
 
 // Agent is a named set of instructions, model chain and tools.
 type Agent struct {
-	// Name matches ^[a-zA-Z0-9_-]{1,64}$.
+	// Name matches ^[a-zA-Z0-9_-]{1,48}$.
 	Name         string
 	Instructions string
+	// Description tells other agents what this one is for.
+	Description string
 	// Models are tried in order; at least one.
 	Models []ModelRef
 	Tools  []Tool
+	// Handoffs names the agents to whom this one can hand the conversation over, by a tool
+	// transfer_to_NAME. The other agent sees the whole conversation and answers from there on; Final.Agent
+	// tells who answered last, so that the next turn can begin with it.
+	Handoffs []string
+	// Consults names the agents that this one can ask, by a tool ask_NAME. The other agent sees only the
+	// question, and this one answers.
+	Consults []string
 	// Temperature is nil for the provider's default.
 	Temperature *float64
 	// MaxOutputTokens is 0 for the provider's default.
@@ -89,7 +100,10 @@ type compiled struct {
 	specs []ToolSpec
 }
 
-var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var (
+	agentNameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,48}$`)
+	toolNameRE  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+)
 
 // New returns an engine. The error names every mistake in the options.
 func New(o Options) (*Engine, error) {
@@ -104,8 +118,13 @@ func New(o Options) (*Engine, error) {
 	if len(o.Agents) == 0 {
 		errs = append(errs, errors.New("no agent: at least one is needed"))
 	}
-	for _, a := range o.Agents {
-		c, err := compile(a)
+	agents := slices.Clone(o.Agents)
+	known := make(map[string]*Agent, len(agents))
+	for i := range agents {
+		known[agents[i].Name] = &agents[i]
+	}
+	for _, a := range agents {
+		c, err := e.compile(a, known)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -134,15 +153,15 @@ func orDefault[T int | time.Duration](v, def T) T {
 	return v
 }
 
-func compile(a Agent) (*compiled, error) {
+func (e *Engine) compile(a Agent, known map[string]*Agent) (*compiled, error) {
 	a.MaxModelCalls = orDefault(a.MaxModelCalls, DefaultMaxModelCalls)
 	c := &compiled{Agent: a, tools: make(map[string]Tool, len(a.Tools))}
 	var errs []error
 	fail := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("agent %q: "+format, append([]any{a.Name}, args...)...))
 	}
-	if !nameRE.MatchString(a.Name) {
-		fail("a name is 1 to 64 of a-z, A-Z, 0-9, _ and -")
+	if !agentNameRE.MatchString(a.Name) {
+		fail("a name is 1 to 48 of a-z, A-Z, 0-9, _ and -")
 	}
 	if len(a.Models) == 0 {
 		fail("no model: at least one is needed")
@@ -155,13 +174,35 @@ func compile(a Agent) (*compiled, error) {
 			fail("provider %q: a name holds no slash", m.Provider)
 		}
 	}
-	for _, t := range a.Tools {
+	tools := slices.Clone(a.Tools)
+	other := func(what, name string) *Agent {
+		to := known[name]
+		switch {
+		case to == nil:
+			fail("%s %q is not defined", what, name)
+		case name == a.Name:
+			fail("%s %q is the agent itself", what, name)
+			return nil
+		}
+		return to
+	}
+	for _, name := range a.Handoffs {
+		if to := other("hand-off", name); to != nil {
+			tools = append(tools, handoffTool{to})
+		}
+	}
+	for _, name := range a.Consults {
+		if to := other("consulted agent", name); to != nil {
+			tools = append(tools, askTool{e, to})
+		}
+	}
+	for _, t := range tools {
 		s := t.Spec()
 		var schema struct {
 			Type string `json:"type"`
 		}
 		switch {
-		case !nameRE.MatchString(s.Name):
+		case !toolNameRE.MatchString(s.Name):
 			fail("tool %q: a name is 1 to 64 of a-z, A-Z, 0-9, _ and -", s.Name)
 		case c.tools[s.Name] != nil:
 			fail("tool %q is given twice", s.Name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -29,12 +30,16 @@ type run struct {
 	instructions   string
 	cacheKey       string
 	safety         string
-	usage          Usage
+	// usage is the sum over all requests, those of agents asked as tools included.
+	usageMu sync.Mutex
+	usage   Usage
 	// model is the index of the model in use; a run never goes back to one that failed.
 	model int
 	// tried counts the calls of tools by name and arguments; effects tells that a tool has run.
 	tried   map[string]int
 	effects bool
+	// handoffs counts the agents that have taken over.
+	handoffs int
 	// squeeze and noReasoning are what was done to make a provider take the conversation.
 	squeeze     int
 	noReasoning bool
@@ -117,6 +122,12 @@ func (r *run) loop(ctx context.Context) (*Final, error) {
 	}
 }
 
+func (r *run) spend(u Usage) {
+	r.usageMu.Lock()
+	defer r.usageMu.Unlock()
+	r.usage = r.usage.Add(u)
+}
+
 // keep appends what the model made to what the session will remember.
 func (r *run) keep(items []json.RawMessage) {
 	by := origin(r.agent.Name, r.agent.Models[r.model])
@@ -169,5 +180,9 @@ func (r *run) callTools(ctx context.Context, calls []call, items []json.RawMessa
 		stuck = stuck && results[i].repeated
 	}
 	r.keep(outputs)
+	if to := handedTo(results); to != "" {
+		r.handOver(to)
+		return false, nil
+	}
 	return stuck, nil
 }

@@ -27,6 +27,18 @@ type toolOutcome struct {
 	text     string
 	failed   bool
 	repeated bool
+	// handoff names the agent that takes over.
+	handoff string
+}
+
+// handedTo names the agent that takes over after the calls of an answer, "" when none does.
+func handedTo(outcomes []toolOutcome) string {
+	for _, o := range outcomes {
+		if o.handoff != "" {
+			return o.handoff
+		}
+	}
+	return ""
 }
 
 // runTools runs the calls of one answer, several at once, and returns their outcomes in the order of the
@@ -34,12 +46,8 @@ type toolOutcome struct {
 func (r *run) runTools(ctx context.Context, calls []call) ([]toolOutcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ctx = withCaller(ctx, r.caller())
-	// Counted before any runs: equal calls side by side count too.
-	plans := make([]plan, len(calls))
-	for i, c := range calls {
-		plans[i] = r.plan(c)
-	}
+	ctx = nest(withCaller(ctx, r.caller()), r.spend)
+	plans := r.plans(calls)
 	outcomes := make([]toolOutcome, len(calls))
 	ended := make(chan int)
 	next, running, stopped := 0, 0, false
@@ -54,7 +62,10 @@ func (r *run) runTools(ctx context.Context, calls []call) ([]toolOutcome, error)
 			}
 			running++
 			go func() {
+				seen := ToolCall{Turn: r.turn.ID, Agent: r.agent.Name, Tool: calls[i].name, Start: time.Now()}
 				outcomes[i] = r.e.perform(ctx, plans[i])
+				seen.Failed = outcomes[i].failed
+				r.e.opts.Hooks.tool(seen)
 				ended <- i
 			}()
 		}
@@ -82,8 +93,39 @@ type plan struct {
 	tool Tool
 	name string
 	args json.RawMessage
-	// refusal is the output when tool is nil.
-	refusal toolOutcome
+	// timeout ends the call; 0: only ctx does.
+	timeout time.Duration
+	// fixed is the outcome when tool is nil.
+	fixed toolOutcome
+}
+
+// plans decides about all calls of an answer before any runs: equal calls side by side count too, and of
+// several hand-offs the first is taken.
+func (r *run) plans(calls []call) []plan {
+	plans := make([]plan, len(calls))
+	handed := false
+	for i, c := range calls {
+		p := r.plan(c)
+		if h, ok := p.tool.(handoffTool); ok {
+			p = r.planHandoff(p, h, handed)
+			handed = handed || p.fixed.handoff != ""
+		}
+		plans[i] = p
+	}
+	return plans
+}
+
+func (r *run) planHandoff(p plan, h handoffTool, handed bool) plan {
+	p.tool = nil
+	switch {
+	case handed:
+		p.fixed = toolOutcome{text: secondHandoff}
+	case r.handoffs >= maxHandoffs:
+		p.fixed = toolOutcome{text: endedHandoffs, failed: true}
+	default:
+		p.fixed = toolOutcome{text: h.output(), handoff: h.to.Name}
+	}
+	return p
 }
 
 func (r *run) plan(c call) plan {
@@ -92,7 +134,7 @@ func (r *run) plan(c call) plan {
 		args = []byte("{}") // what many models write for a tool without parameters
 	}
 	refuse := func(format string, a ...any) plan {
-		return plan{name: c.name, refusal: toolOutcome{text: "error: " + fmt.Sprintf(format, a...), failed: true}}
+		return plan{name: c.name, fixed: toolOutcome{text: "error: " + fmt.Sprintf(format, a...), failed: true}}
 	}
 	tool := r.agent.tools[c.name]
 	key := c.name + "\x00" + compact(args)
@@ -100,15 +142,23 @@ func (r *run) plan(c call) plan {
 	switch {
 	case r.tried[key] > maxSameCalls:
 		p := refuse("this call was made before with the same arguments; use the output that it gave")
-		p.refusal.repeated = true
+		p.fixed.repeated = true
 		return p
 	case tool == nil:
 		return refuse("there is no tool named %q; the tools are: %s", c.name, r.agent.toolNames())
 	case args[0] != '{' || !json.Valid(args):
 		return refuse("the arguments are not a JSON object; write them again")
 	}
-	r.effects = true
-	return plan{tool: tool, name: c.name, args: args}
+	p := plan{tool: tool, name: c.name, args: args, timeout: r.e.opts.ToolTimeout}
+	switch tool.(type) {
+	case handoffTool:
+	case askTool:
+		p.timeout = 0 // each of its steps has its own
+		r.effects = true
+	default:
+		r.effects = true
+	}
+	return p
 }
 
 func (c *compiled) toolNames() string {
@@ -133,10 +183,14 @@ func compact(args []byte) string {
 // perform runs one planned call within its time.
 func (e *Engine) perform(ctx context.Context, p plan) toolOutcome {
 	if p.tool == nil {
-		return p.refusal
+		return p.fixed
 	}
-	tctx, cancel := context.WithTimeout(ctx, e.opts.ToolTimeout)
-	defer cancel()
+	tctx := ctx
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		tctx, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
 	ended := make(chan toolOutcome, 1)
 	go func() { ended <- e.callTool(tctx, p) }()
 	select {
