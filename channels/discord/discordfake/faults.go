@@ -149,12 +149,12 @@ type Fault struct {
 	Method, Path string
 	// Times is how many requests fail: 0 means one, a negative number all.
 	Times int
-	// Accept obeys the request before the answer is lost or replaced.
+	// Accept obeys the request before it is delayed and its answer lost or replaced.
 	Accept bool
+	// Delay comes before all else.
+	Delay time.Duration
 	// Drop cuts the connection instead of answering.
 	Drop bool
-	// Delay comes before everything else.
-	Delay time.Duration
 	// Status, Header and Body are the answer; with Status 0, and no Drop, the real answer is given.
 	Status int
 	Header http.Header

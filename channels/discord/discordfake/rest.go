@@ -76,15 +76,19 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		ContentType: r.Header.Get("Content-Type"), Body: body}
 
 	f := s.fault(q)
+	var a answer
+	if f != nil && f.Accept {
+		a = s.obey(r, q)
+	}
 	if f != nil && f.Delay > 0 {
 		select {
 		case <-time.After(f.Delay):
 		case <-r.Context().Done():
+			s.record(q, 0, true)
 			return
 		}
 	}
-	var a answer
-	if f == nil || f.Accept || f.Status == 0 && !f.Drop {
+	if f == nil || !f.Accept && f.Status == 0 && !f.Drop {
 		a = s.obey(r, q)
 	}
 	if f != nil && f.Status != 0 {
