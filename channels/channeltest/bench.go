@@ -91,9 +91,10 @@ func (b *bench) checkSecrets(where, text string) {
 	}
 }
 
-// say lets the person at p say text and waits for the event.
+// say lets the person at p say text, and the name of the place, and waits for the event.
 func (b *bench) say(p place, text string, how Manner) (Said, channels.Inbound) {
 	b.t.Helper()
+	text += " in " + p.name
 	said := b.tell(p, text, how)
 	if said.Refused {
 		b.t.Fatalf("%s: the adapter refused %q although the sink takes it", p.name, text)
@@ -113,14 +114,9 @@ func (b *bench) tell(p place, text string, how Manner) Said {
 // await waits for the first event whose text holds text.
 func (b *bench) await(text string) channels.Inbound {
 	b.t.Helper()
-	return b.awaitNth(text, 1)
-}
-
-func (b *bench) awaitNth(text string, n int) channels.Inbound {
-	b.t.Helper()
-	in, err := b.sink.await(b.ctx, text, n)
+	in, err := b.sink.await(b.ctx, text)
 	if err != nil {
-		b.t.Fatalf("event with %q, number %d: %v", text, n, err)
+		b.t.Fatalf("event with %q: %v", text, err)
 	}
 	return in
 }
@@ -309,19 +305,17 @@ func (s *sink) all() []channels.Inbound {
 	return slices.Clone(s.events)
 }
 
-// await returns the nth event whose text holds text.
-func (s *sink) await(ctx context.Context, text string, n int) (channels.Inbound, error) {
+// await returns the first event whose text holds text.
+func (s *sink) await(ctx context.Context, text string) (channels.Inbound, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		s.mu.Lock()
-		grown, left := s.grown, n
+		grown := s.grown
 		for _, in := range s.events {
 			if strings.Contains(in.PlainText(), text) {
-				if left--; left == 0 {
-					s.mu.Unlock()
-					return in, nil
-				}
+				s.mu.Unlock()
+				return in, nil
 			}
 		}
 		s.mu.Unlock()
