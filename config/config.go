@@ -181,7 +181,7 @@ type DiscordChannel struct {
 	// Message Content Intent in the Developer Portal.
 	MessageContent bool `yaml:"message_content" default:"false"`
 	// APIBase replaces the address of Discord's API, for tests.
-	APIBase string `yaml:"api_base" default:"https://discord.com/api/v10"`
+	APIBase string `yaml:"api_base" default:"https://discord.com"`
 }
 
 // ConsoleChannel are the keys of a chat over loopback HTTP.

@@ -63,7 +63,7 @@ func (e *environment) missing(name, remedy string) {
 //	BOTD_STORE, BOTD_LISTEN, BOTD_PUBLIC_URL, BOTD_LOG_LEVEL, BOTD_LOG_FORMAT
 //
 // Secrets can be named by a file: OPENAI_API_KEY_FILE and so on. With a model and no platform there is a
-// channel named console on loopback. Without any of the first six kinds there is nothing to build.
+// channel named console on loopback, at BOTD_CONSOLE_LISTEN. Without any of the first six kinds there is nothing to build.
 func FromEnv(o Options) (*Config, Problems) {
 	if o.LookupEnv == nil {
 		o.LookupEnv = os.LookupEnv
@@ -95,6 +95,9 @@ func (e *environment) build() (text string, ok bool) {
 	}
 	if channels == "" {
 		channels = "  console:\n    type: console\n"
+		if line, ok := e.get("BOTD_CONSOLE_LISTEN", "listen", false); ok {
+			channels += "    " + line
+		}
 	}
 	e.section("store", "BOTD_STORE", "")
 	e.section("listen", "BOTD_LISTEN", "server")

@@ -45,6 +45,11 @@ func TestFromEnv(t *testing.T) {
 			want: func(c *config.Config) bool { return c.Providers["offline"].Type == config.Offline },
 		},
 		{
+			name: "the built-in model alone",
+			env:  map[string]string{"BOTD_MODEL": "offline", "BOTD_CONSOLE_LISTEN": "127.0.0.1:9999"},
+			want: func(c *config.Config) bool { return c.Channels["console"].Console.Listen == "127.0.0.1:9999" },
+		},
+		{
 			name: "everything else",
 			env: map[string]string{"OPENAI_API_KEY": "k", "BOTD_STORE": "memory:", "BOTD_LISTEN": "127.0.0.1:0",
 				"BOTD_PUBLIC_URL": "https://b.example", "BOTD_LOG_LEVEL": "debug", "BOTD_LOG_FORMAT": "text", "BOTD_INSTRUCTIONS": "Be \"kind\": ${X} $$"},

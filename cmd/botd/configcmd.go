@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"botd/config"
+)
+
+// configCmd shows configurations.
+type configCmd struct {
+	Example configExampleCmd `cmd:"" help:"Print a commented configuration that shows every key."`
+	Show    configShowCmd    `cmd:"" help:"Print the configuration with defaults filled in and secrets hidden."`
+}
+
+type configExampleCmd struct{}
+
+// Run is called by the command line.
+func (configExampleCmd) Run(p *process) error {
+	_, err := io.WriteString(p.stdout, config.Example())
+	return err
+}
+
+type configShowCmd struct {
+	configFlag
+}
+
+// Run is called by the command line.
+func (c configShowCmd) Run(p *process) error {
+	cfg, problems := c.load()
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		return fmt.Errorf("show configuration: %w", err)
+	}
+	_, err = p.stdout.Write(text)
+	return err
+}

@@ -1,0 +1,253 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"botd/agent"
+	"botd/channels/dispatch"
+	"botd/config"
+)
+
+// Options configure an App beyond its configuration.
+type Options struct {
+	// Logger gets what an operator should know; nil: nothing is logged.
+	Logger *slog.Logger
+	// Version is shown in the log.
+	Version string
+	// Models replace the configured providers of these names; for tests and demonstrations.
+	Models map[string]agent.Model
+	// Channels are added to the configured ones, for an adapter that the configuration cannot describe.
+	Channels []dispatch.Channel
+	// Notify tells the service manager; nil: nobody is told. See SystemdNotify.
+	Notify func(state string)
+	// Started is when the process began, for the ready line in the log; the zero time: when New is called.
+	Started time.Time
+}
+
+// App is one gateway. See the package comment.
+type App struct {
+	cfg     *config.Config
+	opts    Options
+	log     *slog.Logger
+	started time.Time
+
+	store      store
+	engine     *agent.Engine
+	dispatcher *dispatch.Dispatcher
+	channels   []*supervisor
+	listener   net.Listener
+	server     *http.Server
+
+	mu    sync.Mutex
+	phase phase
+}
+
+// phase is the stage of an App's life.
+type phase uint8
+
+const (
+	created phase = iota
+	running
+	draining
+	closed
+)
+
+// New builds the gateway, opens its store and listens. An App that is not run must be closed.
+func New(cfg *config.Config, o Options) (_ *App, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
+	}
+	if o.Started.IsZero() {
+		o.Started = time.Now()
+	}
+	a := &App{cfg: cfg, opts: o, log: o.Logger, started: o.Started}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	if a.engine, err = buildEngine(cfg, o); err != nil {
+		return nil, err
+	}
+	built, err := buildChannels(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(built) == 0 {
+		return nil, errors.New("no channel is configured: nobody could reach the bot")
+	}
+	if a.store, err = openStore(cfg.Store, a.log); err != nil {
+		return nil, err
+	}
+	a.dispatcher, err = dispatch.New(dispatch.Options{
+		Channels: dispatchChannels(built), Engine: a.engine, Store: a.store, Journal: a.store, Logger: a.log,
+		MaxConcurrent: cfg.Limits.MaxConcurrentTurns, MaxHistory: cfg.Session.History.MaxItems,
+		TurnTimeout: cfg.Limits.TurnTimeout, Grace: graceOf(cfg),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range built {
+		a.channels = append(a.channels, &supervisor{adapter: c.Adapter, log: a.log.With("channel", c.Adapter.Info().Channel)})
+	}
+	if a.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Server.Listen); err != nil {
+		return nil, fmt.Errorf("listen on server.listen: %w", err)
+	}
+	a.server = newServer(a.handler(built), a.log)
+	return a, nil
+}
+
+// graceOf is the grace as the dispatcher takes it, for whom zero stands for its own default.
+func graceOf(cfg *config.Config) time.Duration {
+	if cfg.Limits.Grace == 0 {
+		return -1
+	}
+	return cfg.Limits.Grace
+}
+
+func dispatchChannels(built []channel) []dispatch.Channel {
+	out := make([]dispatch.Channel, len(built))
+	for i, c := range built {
+		out[i] = c.Channel
+	}
+	return out
+}
+
+// Addr returns the address that the HTTP server listens on.
+func (a *App) Addr() string { return a.listener.Addr().String() }
+
+// Dispatcher returns the sink of all channels, through which sessions can be reset too.
+func (a *App) Dispatcher() *dispatch.Dispatcher { return a.dispatcher }
+
+// Run works until ctx ends and then drains; see the package comment. It returns nil after a drain.
+func (a *App) Run(ctx context.Context) error {
+	if !a.enter(running) {
+		return errors.New("run gateway: it was run or closed before")
+	}
+	defer a.Close()
+
+	// Nothing below is cut off by the end of ctx itself: each part is told to stop in its turn.
+	base := context.WithoutCancel(ctx)
+	dispatchCtx, stopDispatcher := context.WithCancel(base)
+	defer stopDispatcher()
+	channelCtx, stopChannels := context.WithCancel(base)
+	defer stopChannels()
+
+	failed := make(chan error, 2)
+	var dispatcher, adapters, server sync.WaitGroup
+	dispatcher.Go(func() {
+		if err := a.dispatcher.Run(dispatchCtx); err != nil {
+			failed <- fmt.Errorf("run dispatcher: %w", err)
+		}
+	})
+	for _, s := range a.channels {
+		adapters.Go(func() { s.run(channelCtx, a.dispatcher) })
+	}
+	server.Go(func() {
+		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve HTTP: %w", err)
+		}
+	})
+	announced := make(chan struct{})
+	go func() {
+		defer close(announced)
+		a.announce(ctx)
+	}()
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	a.enter(draining)
+	begun := time.Now()
+	a.opts.Notify("STOPPING=1")
+	a.log.Info("stopping", "grace", a.cfg.Limits.Grace.String())
+	a.stopServer(base)
+	server.Wait()
+	stopChannels()
+	stopDispatcher()
+	adapters.Wait()
+	dispatcher.Wait()
+	<-announced
+	a.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond).String())
+	return err
+}
+
+// shutdownTimeout bounds the wait for requests under way; a webhook is acknowledged within milliseconds.
+const shutdownTimeout = 5 * time.Second
+
+func (a *App) stopServer(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if err := a.server.Shutdown(ctx); err != nil {
+		a.log.Warn("cutting off HTTP requests that do not end", "err", err)
+		_ = a.server.Close()
+	}
+}
+
+// announce tells the log and the service manager once the dispatcher has replayed its journal.
+func (a *App) announce(ctx context.Context) {
+	const every = 2 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for a.dispatcher.Ready() != nil {
+		if a.at() != running {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	names := make([]string, len(a.channels))
+	for i, s := range a.channels {
+		names[i] = s.adapter.Info().Channel
+	}
+	a.log.Info("ready", "version", a.opts.Version, "listen", a.Addr(), "channels", names,
+		"took", time.Since(a.started).Round(time.Millisecond).String())
+	a.opts.Notify("READY=1")
+}
+
+// enter goes on to the next phase; false when it is not ahead.
+func (a *App) enter(p phase) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.phase >= p {
+		return false
+	}
+	a.phase = p
+	return true
+}
+
+func (a *App) at() phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.phase
+}
+
+// Close releases the store and the listener of an App that was not run; after Run it does nothing.
+func (a *App) Close() {
+	if !a.enter(closed) {
+		return
+	}
+	if a.listener != nil {
+		_ = a.listener.Close()
+	}
+	if a.store != nil {
+		if err := a.store.Close(); err != nil {
+			a.log.Error("close store", "err", err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"botd/agent"
+	"botd/agent/offline"
+	"botd/agent/openai"
+	"botd/agent/tools"
+	"botd/config"
+)
+
+// providers makes the model of a provider. A new kind of provider is one line here.
+var providers = map[config.ProviderType]func(config.Provider, *slog.Logger) (agent.Model, error){
+	config.OpenAI:  newOpenAI,
+	config.Offline: func(config.Provider, *slog.Logger) (agent.Model, error) { return offline.New(offline.Options{}), nil },
+}
+
+// builtinTools are the tools that agents can be given by name.
+var builtinTools = map[string]agent.Tool{
+	tools.ClockName: tools.NewClock(tools.ClockOptions{}),
+}
+
+// Tools returns the names of the tools that agents can be given, sorted.
+func Tools() []string { return slices.Sorted(maps.Keys(builtinTools)) }
+
+// The names of the configuration for what the provider package numbers.
+var (
+	apis     = map[string]openai.API{"auto": openai.Auto, "responses": openai.Responses, "chat": openai.Chat}
+	dialects = map[string]openai.Dialect{"openai": openai.OpenAI, "azure": openai.Azure, "generic": openai.Generic}
+)
+
+func newOpenAI(p config.Provider, log *slog.Logger) (agent.Model, error) {
+	return openai.New(openai.Options{
+		BaseURL: p.OpenAI.BaseURL, APIKey: p.OpenAI.APIKey.Reveal(),
+		API: apis[p.OpenAI.API], Dialect: dialects[p.OpenAI.Dialect], Logger: log,
+	})
+}
+
+// buildEngine makes the engine with every configured agent.
+func buildEngine(cfg *config.Config, o Options) (*agent.Engine, error) {
+	models := maps.Clone(o.Models)
+	if models == nil {
+		models = map[string]agent.Model{}
+	}
+	for name, p := range cfg.Providers {
+		if models[name] != nil {
+			continue
+		}
+		m, err := providers[p.Type](p, o.Logger.With("provider", name))
+		if err != nil {
+			return nil, fmt.Errorf("set up provider %s: %w", name, err)
+		}
+		models[name] = m
+	}
+	var agents []agent.Agent
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		a := cfg.Agents[name]
+		built := agent.Agent{
+			Name: name, Instructions: a.Instructions, Temperature: a.Temperature,
+			MaxOutputTokens: a.MaxOutputTokens, MaxModelCalls: a.MaxTurns,
+		}
+		for _, ref := range a.Models {
+			provider, model, _ := config.ModelRef(ref)
+			built.Models = append(built.Models, agent.ModelRef{Model: models[provider], Name: model, Provider: provider})
+		}
+		for _, tool := range a.Tools {
+			built.Tools = append(built.Tools, builtinTools[tool])
+		}
+		agents = append(agents, built)
+	}
+	engine, err := agent.New(agent.Options{
+		Agents: agents, Logger: o.Logger, Secret: identifierKey(cfg),
+		Budget: agent.Budget{MaxItems: cfg.Session.History.MaxItems},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up agents: %w", err)
+	}
+	return engine, nil
+}
+
+// identifierKey keys the opaque identifiers that providers see instead of sessions and people. It is made
+// from a secret that exists anyway, so that they are the same after a restart and nobody else can make
+// them; they change with that secret.
+func identifierKey(cfg *config.Config) []byte {
+	h := sha256.New()
+	fmt.Fprint(h, "botd identifiers")
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		if p := cfg.Providers[name].OpenAI; p != nil {
+			fmt.Fprintf(h, "\x00%s", p.APIKey.Reveal())
+		}
+	}
+	return h.Sum(nil)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"botd/cmd/botd/internal/app"
+	"botd/cmd/botd/internal/obs"
+	"botd/config"
+)
+
+// runCmd runs the gateway until SIGTERM or SIGINT.
+type runCmd struct {
+	configFlag
+}
+
+// Help is the long help.
+func (runCmd) Help() string {
+	return `SIGTERM or SIGINT stop it gracefully: no new messages are taken, running answers get limits.grace to finish, and what is left is answered after the next start. A second signal stops it at once; nothing is lost by that either. SIGHUP reads the log level anew.`
+}
+
+// Run is called by the command line.
+func (c runCmd) Run(p *process) error {
+	cfg, problems := c.load()
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	log, level, err := newLogger(cfg, p)
+	if err != nil {
+		return err
+	}
+	for _, w := range problems.Warnings() {
+		log.Warn(w.Message, "file", w.File, "line", w.Line, "fix", w.Remedy)
+	}
+	ctx, stop := untilSignal(p.ctx, log)
+	defer stop()
+	defer onHangup(func() { c.reloadLevel(level, log) })()
+
+	gateway, err := app.New(cfg, app.Options{
+		Logger: log, Version: buildVersion(), Started: p.started,
+		Notify: app.SystemdNotify(os.Getenv("NOTIFY_SOCKET"), func(err error) { log.Warn("notify the service manager", "err", err) }),
+	})
+	if err != nil {
+		return err
+	}
+	return gateway.Run(ctx)
+}
+
+// newLogger returns the logger of the configuration, from which its secrets are kept away.
+func newLogger(cfg *config.Config, p *process) (*slog.Logger, *slog.LevelVar, error) {
+	level := new(slog.LevelVar)
+	l, err := obs.ParseLevel(cfg.Log.Level)
+	if err != nil {
+		return nil, nil, err
+	}
+	level.Set(l)
+	log, err := obs.NewLogger(obs.LogOptions{Writer: p.stderr, Format: cfg.Log.Format, Level: level, Secrets: cfg.Secrets()})
+	return log, level, err
+}
+
+// reloadLevel reads the configuration again and takes over the log level, the one thing that changes
+// without a restart. A configuration with problems changes nothing.
+func (c runCmd) reloadLevel(level *slog.LevelVar, log *slog.Logger) {
+	cfg, problems := c.load()
+	if err := problems.Err(); err != nil {
+		log.Error("configuration not reloaded, it has problems: see botd check", "problems", problems.Summary())
+		return
+	}
+	l, err := obs.ParseLevel(cfg.Log.Level)
+	if err != nil {
+		log.Error("configuration not reloaded", "err", err)
+		return
+	}
+	level.Set(l)
+	log.Info("log level reloaded; other changes need a restart", "level", cfg.Log.Level)
+}
+
+// untilSignal returns a context that ends at the first SIGTERM or SIGINT. The second one ends the process.
+func untilSignal(parent context.Context, log *slog.Logger) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	done := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case s := <-signals:
+				if n > 0 {
+					log.Warn("second signal, stopping at once", "signal", s.String())
+					os.Exit(exitFailure)
+				}
+				log.Info("signal received, stopping gracefully", "signal", s.String())
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+// onHangup calls f at every SIGHUP until the returned function is called.
+func onHangup(f func()) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-signals:
+				f()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+	}
+}
