@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"bytes"
-	"unicode/utf8"
-
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -27,7 +24,7 @@ func trim(items []sessionstore.Item, b Budget) []sessionstore.Item {
 	maxTokens := orDefault(b.MaxTokens, DefaultMaxTokens)
 	start, tokens := len(items), 0
 	for start > 0 {
-		tokens += approxTokens(items[start-1].Raw)
+		tokens += EstimateTokens(items[start-1].Raw)
 		if tokens > maxTokens || b.MaxItems > 0 && len(items)-start >= b.MaxItems {
 			break
 		}
@@ -48,28 +45,6 @@ func beginsTurn(items []sessionstore.Item, i int) bool {
 	return peek(items[i].Raw).isUser() && (i == 0 || !peek(items[i-1].Raw).isUser())
 }
 
-// approxTokens estimates the tokens of an item from above: four bytes of ASCII, or one other character,
-// are about one token in the vocabularies of today. Encrypted content costs the reasoning it stands for,
-// which is far less than its text.
-func approxTokens(raw []byte) int {
-	n := len(raw)
-	if bytes.Contains(raw, []byte(`"encrypted_content"`)) {
-		n -= len(gjson.GetBytes(raw, "encrypted_content").Raw) * 3 / 4
-	}
-	ascii := n
-	if runes := utf8.RuneCount(raw); runes < len(raw) {
-		wide := 0
-		for _, c := range raw {
-			if c >= utf8.RuneSelf {
-				wide++
-			}
-		}
-		ascii -= wide
-		return ascii/4 + runes - (len(raw) - wide) + 4
-	}
-	return ascii/4 + 4
-}
-
 // Steps of squeezing a conversation that a model refuses as too long.
 const (
 	squeezeNone = iota
@@ -87,21 +62,59 @@ const (
 )
 
 // view returns the items to show to a model, before their repair.
-func (r *run) view() []sessionstore.Item {
-	history, fresh := trim(r.history, r.e.opts.Budget), r.fresh
+func (r *run) view(ref *ModelRef) []sessionstore.Item {
+	fresh := r.fresh
+	b := r.e.opts.Budget
+	b.MaxTokens = orDefault(b.MaxTokens, DefaultMaxTokens)
+	if ref.Window > 0 {
+		room := r.room(ref)
+		fresh = fitOutputs(fresh, room)
+		b.MaxTokens = min(b.MaxTokens, max(room-countTokens(fresh), 1))
+	}
+	history := trim(r.history, b)
 	switch r.squeeze {
 	case squeezeHalf:
-		tokens := 0
-		for _, it := range history {
-			tokens += approxTokens(it.Raw)
-		}
-		history = capOutputs(trim(history, Budget{MaxTokens: max(tokens/2, 1)}), squeezedOldOutput)
+		half := Budget{MaxTokens: max(countTokens(history)/2, 1)}
+		history = capOutputs(trim(history, half), squeezedOldOutput)
 		fresh = capOutputs(fresh, squeezedNewOutput)
 	case squeezeAll:
 		history, fresh = nil, capOutputs(fresh, minimalOutput)
 	}
 	all := make([]sessionstore.Item, 0, len(history)+len(fresh))
 	return append(append(all, history...), fresh...)
+}
+
+// room is what a model's window leaves for the conversation: without the answer, the instructions, the
+// tools, and a twentieth for what the estimate misses.
+func (r *run) room(ref *ModelRef) int {
+	answer := r.agent.MaxOutputTokens
+	if answer == 0 {
+		answer = min(ref.Window/4, defaultAnswer)
+	}
+	return max(ref.Window-ref.Window/20-answer-r.overhead(), 0)
+}
+
+// defaultAnswer is kept free for an answer whose length is not bounded, in tokens.
+const defaultAnswer = 4096
+
+// overhead estimates the tokens of all that is not conversation.
+func (r *run) overhead() int {
+	n := EstimateTokens([]byte(r.instructions))
+	for _, s := range r.agent.specs {
+		n += EstimateTokens([]byte(s.Name)) + EstimateTokens([]byte(s.Description)) + EstimateTokens(s.Parameters)
+	}
+	return n
+}
+
+// fitOutputs shortens the outputs of tools, all alike, as far as the items need it to fit.
+func fitOutputs(items []sessionstore.Item, tokens int) []sessionstore.Item {
+	for _, limit := range []int{squeezedNewOutput, minimalOutput, squeezedOldOutput} {
+		if countTokens(items) <= tokens {
+			return items
+		}
+		items = capOutputs(items, limit)
+	}
+	return items
 }
 
 // capOutputs shortens the outputs of tools in items.

@@ -106,7 +106,7 @@ func (r *run) request(ref *ModelRef, mode toolMode) *Request {
 	req := &Request{
 		Model:        ref.Name,
 		Instructions: r.instructions,
-		Input: raws(Repair(r.view(), RepairOptions{
+		Input: raws(Repair(r.view(ref), RepairOptions{
 			Provider: ref.Provider, Stateless: true, NoReasoning: r.noReasoning,
 		})),
 		Temperature:     r.agent.Temperature,

@@ -82,6 +82,9 @@ type ModelRef struct {
 	// Provider is the configured name of the provider. Encrypted reasoning made by one provider is never
 	// shown to another. It holds no slash.
 	Provider string
+	// Window is how many tokens the model takes, the answer included; 0: unknown. Some servers cut what is
+	// too long without a word, so it is best known for them.
+	Window int
 }
 
 func (m ModelRef) String() string { return m.Provider + "/" + m.Name }

@@ -28,7 +28,7 @@ func (m *Model) Stream(ctx context.Context, req *agent.Request) iter.Seq2[agent.
 	return func(yield func(agent.ModelEvent, error) bool) {
 		text, call := answer(readConversation(req.Input), req)
 		done := &agent.Completion{Usage: agent.Usage{
-			Requests: 1, InputTokens: inputTokens(req), OutputTokens: 1 + len(text)/4, Estimated: true,
+			Requests: 1, InputTokens: inputTokens(req), OutputTokens: agent.EstimateTokens([]byte(text)), Estimated: true,
 		}}
 		if call != nil {
 			done.Items = append(done.Items, call)
@@ -50,11 +50,11 @@ func (m *Model) Stream(ctx context.Context, req *agent.Request) iter.Seq2[agent.
 }
 
 func inputTokens(req *agent.Request) int {
-	n := len(req.Instructions)
+	n := agent.EstimateTokens([]byte(req.Instructions))
 	for _, raw := range req.Input {
-		n += len(raw)
+		n += agent.EstimateTokens(raw)
 	}
-	return 1 + n/4
+	return n
 }
 
 func pause(ctx context.Context, d time.Duration) error {

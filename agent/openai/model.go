@@ -257,13 +257,13 @@ func estimate(u agent.Usage, req *agent.Request, items []json.RawMessage) agent.
 	if u.InputTokens > 0 || u.OutputTokens > 0 {
 		return u
 	}
-	in, out := len(req.Instructions), 0
+	u.Estimated = true
+	u.InputTokens = agent.EstimateTokens([]byte(req.Instructions))
 	for _, raw := range req.Input {
-		in += len(raw)
+		u.InputTokens += agent.EstimateTokens(raw)
 	}
 	for _, raw := range items {
-		out += len(raw)
+		u.OutputTokens += agent.EstimateTokens(raw)
 	}
-	u.InputTokens, u.OutputTokens, u.Estimated = 1+in/4, 1+out/4, true
 	return u
 }
