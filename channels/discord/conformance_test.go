@@ -72,6 +72,8 @@ func newRig(t *testing.T) *channeltest.Rig {
 			}
 		}
 	}
+	alone := place(srv, ada, direct, channels.Address{Channel: "discord", Kind: channels.Direct, Room: direct, User: ada.ID})
+	alone.Answers = nil // in a direct chat the dispatcher asks for no reference
 	return &channeltest.Rig{
 		Adapter: a,
 		Ready: func(ctx context.Context) error {
@@ -84,7 +86,7 @@ func newRig(t *testing.T) *channeltest.Rig {
 			}
 			return nil
 		},
-		Direct: place(srv, ada, direct, channels.Address{Channel: "discord", Kind: channels.Direct, Room: direct, User: ada.ID}),
+		Direct: alone,
 		Group:  place(srv, ada, room, channels.Address{Channel: "discord", Kind: channels.Room, Room: room, User: ada.ID}),
 		Failures: []channeltest.Failure{
 			lost,

@@ -107,7 +107,7 @@ func TestInbound_UnknownThread(t *testing.T) {
 			forget(s)
 			s.srv.Inject(discordfake.Fault{Path: "/channels/*", Drop: true})
 			s.say(discordfake.Saying{From: s.ada.ID, Room: s.thread, Text: s.mention("x")})
-			time.Sleep(roomWait)
+			time.Sleep(2 * roomWait)
 			if all := s.sink.all(); len(all) != 1 || all[0].Address.Room != s.room {
 				t.Errorf("events %+v", all)
 			}
@@ -119,7 +119,7 @@ func TestInbound_UnknownThread(t *testing.T) {
 			forget(s)
 			s.srv.Inject(discordfake.Fault{Path: "/channels/*", Drop: true, Times: -1})
 			s.say(discordfake.Saying{From: s.ada.ID, Room: s.thread, Text: s.mention("x")})
-			time.Sleep(roomWait)
+			time.Sleep(2 * roomWait)
 			if all := s.sink.all(); len(all) != 1 || all[0].Address.Room != s.thread || all[0].Address.Thread != s.thread {
 				t.Errorf("events %+v", all)
 			}

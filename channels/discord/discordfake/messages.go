@@ -199,7 +199,7 @@ func (r *room) maySpeak(s *Server) error {
 	if r.owner != "" && s.world.users[r.owner].shut {
 		return refused(http.StatusForbidden, 50007, "Cannot send messages to this user")
 	}
-	if t := r.json.ThreadMetadata; t != nil && t.Archived && t.Locked {
+	if t := r.json.thread(); t != nil && t.Archived && t.Locked {
 		return refused(http.StatusBadRequest, 50083, "Thread is archived")
 	}
 	return nil
@@ -284,7 +284,7 @@ func (s *Server) editMessage(c *call) (any, error) {
 	if p.Author.ID != s.world.bot.ID {
 		return nil, refused(http.StatusForbidden, 50005, "Cannot edit a message authored by another user")
 	}
-	if t := r.json.ThreadMetadata; t != nil && t.Archived {
+	if t := r.json.thread(); t != nil && t.Archived {
 		return nil, refused(http.StatusBadRequest, 50083, "Thread is archived")
 	}
 	var b messageBody

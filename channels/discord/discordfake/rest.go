@@ -37,8 +37,9 @@ type Request struct {
 	Version     string
 	ContentType string
 	Body        []byte
-	// Status is that of the answer, 0 when there was none.
+	// Status is that of the answer, 0 when there was none; Answer is its body.
 	Status int
+	Answer []byte
 	// Authorized reports a valid bot token.
 	Authorized bool
 }
@@ -95,6 +96,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		a = answer{status: f.Status, header: f.Header, body: []byte(f.Body)}
 	}
 	lost := f != nil && f.Drop
+	q.Answer = a.body
 	s.record(q, a.status, lost)
 	if lost {
 		panic(http.ErrAbortHandler)

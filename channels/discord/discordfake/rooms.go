@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,7 +20,14 @@ func (s *Server) getGatewayBot(*call) (any, error) {
 }
 
 func (s *Server) getApplication(*call) (any, error) {
-	return map[string]any{"id": s.world.appID, "name": s.world.bot.Username, "icon": nil, "description": "", "verify_key": "", "flags": s.appFlags(), "bot": s.world.bot}, nil
+	flags := s.appFlags()
+	return map[string]any{
+		"id": s.world.appID, "name": s.world.bot.Username, "icon": nil, "description": "", "type": nil, "verify_key": "",
+		"flags": flags, "flags_new": strconv.Itoa(flags), "bot": s.world.bot, "owner": s.world.bot, "team": nil,
+		"redirect_uris": []string{}, "interactions_endpoint_url": nil, "role_connections_verification_url": nil,
+		"approximate_guild_count": len(s.world.guilds), "approximate_user_install_count": 0, "approximate_user_authorization_count": 0,
+		"explicit_content_filter": 0, "eligible_oauth2_scopes": []string{},
+	}, nil
 }
 
 func (s *Server) getRoom(c *call) (any, error) {
@@ -80,7 +88,7 @@ func (s *Server) createThread(c *call) (any, error) {
 	if b.AutoArchive != 0 && !slices.Contains([]int{60, 1440, 4320, 10080}, b.AutoArchive) {
 		return nil, badForm("auto_archive_duration", "BASE_TYPE_CHOICES", "Value must be one of (60, 1440, 4320, 10080).")
 	}
-	if r.json.GuildID == "" || r.json.ThreadMetadata != nil {
+	if r.json.GuildID == "" || r.json.thread() != nil {
 		return nil, refused(http.StatusBadRequest, 50024, "Cannot execute action on this channel type")
 	}
 	if r.denied&CreateThreads != 0 {

@@ -107,11 +107,19 @@ func (s *Server) post(r *room, draft Post, allowed *allowedMentions, extra map[s
 	if p.Attachments == nil {
 		p.Attachments = []Attachment{}
 	}
+	if p.Embeds == nil {
+		p.Embeds = emptyList
+	}
+	if p.Components == nil {
+		p.Components = emptyList
+	}
 	r.posts = append(r.posts, p)
 	r.byID[p.ID] = p
 	r.json.LastMessageID = &p.ID
-	if t := r.json.ThreadMetadata; t != nil {
-		t.Archived = false
+	if f := r.json.threadFields; f != nil {
+		f.ThreadMetadata.Archived = false
+		f.MessageCount++
+		f.TotalMessageSent++
 	}
 	s.dispatchMessage("MESSAGE_CREATE", r, p, extra)
 	s.changed(Posted, r.json.ID, p)
@@ -180,14 +188,8 @@ func (s *Server) readable(m Message, r *room, granted Intent) Message {
 		m.ReferencedMessage = &seen
 	}
 	if !s.mayRead(m, r, granted) {
-		m.Content, m.Embeds, m.Attachments, m.Components = "", nil, []Attachment{}, nil
+		m.Content, m.Embeds, m.Attachments, m.Components = "", emptyList, []Attachment{}, emptyList
 		m.MessageSnapshots = nil
-	}
-	if m.Embeds == nil {
-		m.Embeds = emptyList
-	}
-	if m.Components == nil {
-		m.Components = emptyList
 	}
 	return m
 }

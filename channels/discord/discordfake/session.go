@@ -247,9 +247,9 @@ func (s *Server) guildJSON(g *guild) json.RawMessage {
 	for _, id := range g.rooms {
 		switch r := s.world.rooms[id]; {
 		case r.denied&View != 0:
-		case r.json.ThreadMetadata == nil:
+		case r.json.thread() == nil:
 			rooms = append(rooms, r.json)
-		case !r.json.ThreadMetadata.Archived:
+		case !r.json.thread().Archived:
 			threads = append(threads, r.json)
 		}
 	}

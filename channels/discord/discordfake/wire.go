@@ -49,6 +49,9 @@ type User struct {
 	Discriminator string  `json:"discriminator"`
 	GlobalName    *string `json:"global_name"`
 	Avatar        *string `json:"avatar"`
+	PublicFlags   int     `json:"public_flags"`
+	Flags         int     `json:"flags"`
+	PrimaryGuild  *string `json:"primary_guild"`
 	Bot           bool    `json:"bot,omitempty"`
 	System        bool    `json:"system,omitempty"`
 }
@@ -152,16 +155,32 @@ type roleTags struct {
 
 // channelJSON is a room as Discord sends it.
 type channelJSON struct {
-	ID             string          `json:"id"`
-	Type           int             `json:"type"`
-	GuildID        string          `json:"guild_id,omitempty"`
-	Name           string          `json:"name,omitempty"`
-	ParentID       *string         `json:"parent_id,omitempty"`
-	OwnerID        string          `json:"owner_id,omitempty"`
-	LastMessageID  *string         `json:"last_message_id"`
-	Recipients     []User          `json:"recipients,omitempty"`
-	ThreadMetadata *threadMetadata `json:"thread_metadata,omitempty"`
-	Flags          int             `json:"flags"`
+	ID            string  `json:"id"`
+	Type          int     `json:"type"`
+	GuildID       string  `json:"guild_id,omitempty"`
+	Name          string  `json:"name,omitempty"`
+	ParentID      *string `json:"parent_id,omitempty"`
+	OwnerID       string  `json:"owner_id,omitempty"`
+	LastMessageID *string `json:"last_message_id"`
+	Recipients    []User  `json:"recipients,omitempty"`
+	Flags         int     `json:"flags"`
+	Position      *int    `json:"position,omitempty"` // rooms of a guild
+	*threadFields         // threads
+}
+
+type threadFields struct {
+	ThreadMetadata   *threadMetadata `json:"thread_metadata"`
+	MessageCount     int             `json:"message_count"`
+	MemberCount      int             `json:"member_count"`
+	TotalMessageSent int             `json:"total_message_sent"`
+}
+
+// thread returns what only a thread has, nil for another room.
+func (c *channelJSON) thread() *threadMetadata {
+	if c.threadFields == nil {
+		return nil
+	}
+	return c.ThreadMetadata
 }
 
 type threadMetadata struct {

@@ -152,7 +152,8 @@ func (s *Server) Guild(name string) (id, botRole string) {
 func (s *Server) Room(guildID, name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.addRoom(channelJSON{Type: typeText, GuildID: guildID, Name: name})
+	position := len(s.world.guilds[guildID].rooms)
+	r := s.addRoom(channelJSON{Type: typeText, GuildID: guildID, Name: name, Position: &position})
 	s.dispatch("CHANNEL_CREATE", Guilds, mustJSON(r.json), nil)
 	return r.json.ID
 }
@@ -161,13 +162,13 @@ func (s *Server) Room(guildID, name string) string {
 func (s *Server) Thread(roomID, name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.addThread(s.newID(), s.world.rooms[roomID], name, "").json.ID
+	return s.addThread(s.newID(), s.world.rooms[roomID], name, s.world.bot.ID).json.ID
 }
 
 func (s *Server) addThread(id string, parent *room, name, owner string) *room {
 	parentID := parent.json.ID
 	r := s.addRoom(channelJSON{ID: id, Type: typePublicThread, GuildID: parent.json.GuildID, Name: name, ParentID: &parentID, OwnerID: owner,
-		ThreadMetadata: &threadMetadata{AutoArchiveDuration: 1440, ArchiveTimestamp: time.Now()}})
+		threadFields: &threadFields{ThreadMetadata: &threadMetadata{AutoArchiveDuration: 1440, ArchiveTimestamp: time.Now()}}})
 	r.denied = parent.denied
 	s.dispatch("THREAD_CREATE", Guilds, merge(r.json, map[string]any{"newly_created": true}), nil)
 	return r
@@ -177,7 +178,7 @@ func (s *Server) addThread(id string, parent *room, name, owner string) *room {
 func (s *Server) Archive(thread string, locked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.world.rooms[thread].json.ThreadMetadata
+	m := s.world.rooms[thread].json.thread()
 	m.Archived, m.Locked = true, locked
 }
 
