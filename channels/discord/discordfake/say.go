@@ -99,6 +99,7 @@ func (s *Server) Delete(roomID, id string) {
 // post adds a message to a room, works out whom it notifies, and dispatches it. The caller holds s.mu.
 func (s *Server) post(r *room, draft Post, allowed *allowedMentions, extra map[string]any) *Post {
 	p := &draft
+	s.made = true
 	p.ID, p.ChannelID, p.Timestamp = s.newID(), r.json.ID, time.Now().UTC()
 	if allowed == nil {
 		allowed = &allowedMentions{Parse: []string{"users", "roles", "everyone"}, RepliedUser: true}

@@ -35,6 +35,9 @@ type Options struct {
 	HistoryNonce bool
 	// NoLimits turns the rate limits of the REST API off.
 	NoLimits bool
+	// Made is when the bot and what is added before the first message were made: their IDs are counted from
+	// it, and so they are the same in every run that adds the same in the same order. Now when zero.
+	Made time.Time
 }
 
 // Server is one Discord. Create it with New and end it with Close.
@@ -49,6 +52,7 @@ type Server struct {
 	mu     sync.Mutex
 	closed bool
 	lastID int64
+	made   bool // Options.Made is past, IDs are of now from here on
 	world  world
 	hub    hub
 	rest   restState
@@ -78,6 +82,10 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s := &Server{opts: o, ln: ln, watch: map[*mailbox[Change]]struct{}{}}
+	s.made = o.Made.IsZero()
+	if !s.made {
+		s.lastID = (o.Made.UnixMilli() - discordEpoch) << 22
+	}
 	s.world = newWorld()
 	s.hub = newHub(o.Identifies)
 	s.rest = newRESTState()
@@ -129,6 +137,10 @@ const discordEpoch = 1420070400000
 
 // newID returns the next snowflake. The caller holds s.mu, or is New.
 func (s *Server) newID() string {
+	if !s.made {
+		s.lastID++
+		return strconv.FormatInt(s.lastID, 10)
+	}
 	id := max((time.Now().UnixMilli()-discordEpoch)<<22, s.lastID+1)
 	s.lastID = id
 	return strconv.FormatInt(id, 10)
