@@ -91,7 +91,12 @@ func TestWhatTheSDKLeavesOpen(t *testing.T) {
 	})
 	t.Run("WithContext changes the client that all share", func(t *testing.T) {
 		t.Parallel()
-		api := sdk(t, func(r *http.Request) (*http.Response, error) { return response(200, "{}"), r.Context().Err() })
+		api := sdk(t, func(r *http.Request) (*http.Response, error) {
+			if err := r.Context().Err(); err != nil {
+				return nil, err
+			}
+			return response(200, "{}"), nil
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		api.WithContext(ctx)
