@@ -17,7 +17,8 @@ type Turn struct {
 	// Session is the session the turn belongs to. It is hashed into the provider's cache key and never
 	// sent as it is.
 	Session sessionstore.ID
-	// Agent names the agent to begin with; empty for the engine's default.
+	// Agent names the agent to begin with; empty for the engine's default. Where the history shows that it
+	// has handed the conversation over, the one who answered last goes on.
 	Agent string
 	// History is what the session remembers, oldest first.
 	History []sessionstore.Item

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 const (
@@ -116,6 +118,40 @@ type nestingKey struct{}
 func nest(ctx context.Context, spent func(Usage)) context.Context {
 	n, _ := ctx.Value(nestingKey{}).(nesting)
 	return context.WithValue(ctx, nestingKey{}, nesting{depth: n.depth + 1, spent: spent})
+}
+
+// begin returns the agent to begin a turn with: the one that the turn names, or one to whom that one has
+// handed the conversation over, directly or not, when the history shows that it answered last.
+func (e *Engine) begin(t Turn) *compiled {
+	a := e.agents[t.Agent]
+	if a == nil {
+		a = e.agents[e.opts.Default]
+		if t.Agent != "" {
+			e.log.Warn("agent of the turn is not defined, using the default", "turn", t.ID, "agent", t.Agent, "default", a.Name)
+		}
+	}
+	for _, it := range slices.Backward(t.History) {
+		if it.Origin == "" {
+			continue
+		}
+		last, _, _ := strings.Cut(it.Origin, "@")
+		if e.handsOver(a, last, make(map[string]bool)) {
+			return e.agents[last]
+		}
+		break
+	}
+	return a
+}
+
+// handsOver reports whether hand-offs lead from one agent to another.
+func (e *Engine) handsOver(from *compiled, to string, seen map[string]bool) bool {
+	seen[from.Name] = true
+	for _, name := range from.Handoffs {
+		if name == to || !seen[name] && e.handsOver(e.agents[name], to, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // handOver makes another agent answer from here on.

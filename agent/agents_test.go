@@ -74,11 +74,33 @@ func TestHandoff(t *testing.T) {
 	if diff := cmp.Diff([]string{"t1:front>billing"}, handed); diff != "" {
 		t.Errorf("hook (-want +got):\n%s", diff)
 	}
-	// The next turn begins where this one ended.
-	turn := say("thanks")
-	turn.Agent, turn.History = r.final.Agent, r.final.Items
-	if r := collect(t.Context(), e, turn); r.err == nil || len(back.Requests()) != 2 {
-		t.Error("the next turn did not begin with the agent that took over")
+}
+
+// A conversation that was handed over stays there, as far as the agent of the channel hands over at all.
+func TestHandedOverConversationsStay(t *testing.T) {
+	t.Parallel()
+	models := map[string]*agenttest.Model{}
+	var agents []agent.Agent
+	for name, to := range map[string][]string{"front": {"billing"}, "billing": {"refunds"}, "refunds": nil, "stranger": nil} {
+		models[name] = agenttest.ModelFunc(func(int, *agent.Request) agenttest.Step { return agenttest.Say(name) })
+		agents = append(agents, agent.Agent{Name: name, Models: over(models[name], "p"), Handoffs: to})
+	}
+	e := team(t, agent.Options{Default: "front"}, agents...)
+	for want, turn := range map[string]struct{ agent, last string }{
+		"front":    {"front", ""},
+		"billing":  {"front", "billing"},
+		"refunds":  {"front", "refunds"},
+		"stranger": {"stranger", "refunds"},
+	} {
+		t1 := say("hi")
+		t1.Agent = turn.agent
+		t1.History = history(agent.UserMessage("q"), agent.AssistantMessage("a"), agent.UserMessage("unanswered"))
+		if turn.last != "" {
+			t1.History[1].Origin = turn.last + "@p/m"
+		}
+		if r := must(t, e, t1); r.final.Text != want || r.final.Agent != want {
+			t.Errorf("after %q a turn for %q was answered by %q, want %q", turn.last, turn.agent, r.final.Agent, want)
+		}
 	}
 }
 

@@ -63,14 +63,11 @@ const (
 
 // view returns the items to show to a model, before their repair.
 func (r *run) view(ref *ModelRef) []sessionstore.Item {
-	fresh := r.fresh
-	b := r.e.opts.Budget
-	b.MaxTokens = orDefault(b.MaxTokens, DefaultMaxTokens)
+	fresh, b := r.fresh, r.e.opts.Budget
 	if ref.Window > 0 {
-		room := r.room(ref)
-		fresh = fitOutputs(fresh, room)
-		b.MaxTokens = min(b.MaxTokens, max(room-countTokens(fresh), 1))
+		fresh = fitOutputs(fresh, r.room(ref))
 	}
+	b.MaxTokens = r.historyTokens(ref, fresh)
 	history := trim(r.history, b)
 	switch r.squeeze {
 	case squeezeHalf:
@@ -80,8 +77,23 @@ func (r *run) view(ref *ModelRef) []sessionstore.Item {
 	case squeezeAll:
 		history, fresh = nil, capOutputs(fresh, minimalOutput)
 	}
-	all := make([]sessionstore.Item, 0, len(history)+len(fresh))
+	all := make([]sessionstore.Item, 0, 1+len(history)+len(fresh))
+	if r.summary != "" {
+		all = append(all, shownSummary(r.summary))
+	}
 	return append(append(all, history...), fresh...)
+}
+
+// historyTokens is what the budget and a model's window leave for the history beside the fresh items.
+func (r *run) historyTokens(ref *ModelRef, fresh []sessionstore.Item) int {
+	n := orDefault(r.e.opts.Budget.MaxTokens, DefaultMaxTokens)
+	if ref.Window > 0 {
+		n = min(n, r.room(ref)-countTokens(fresh))
+	}
+	if r.summary != "" {
+		n -= EstimateTokens([]byte(r.summary))
+	}
+	return max(n, 1)
 }
 
 // room is what a model's window leaves for the conversation: without the answer, the instructions, the

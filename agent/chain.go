@@ -53,7 +53,7 @@ func (r *run) ask(ctx context.Context, mode toolMode) (*Completion, error) {
 // askModel asks one model, again where the request can be mended. spoke reports that text was shown.
 func (r *run) askModel(ctx context.Context, i int, mode toolMode) (done *Completion, spoke bool, err error) {
 	for {
-		done, spoke, err = r.stream(ctx, &r.agent.Models[i], mode)
+		done, spoke, err = r.stream(ctx, &r.agent.Models[i], r.request(&r.agent.Models[i], mode), r.delta)
 		if err == nil || spoke {
 			return done, spoke, err
 		}
@@ -72,8 +72,10 @@ func (r *run) askModel(ctx context.Context, i int, mode toolMode) (done *Complet
 	}
 }
 
-// stream asks one model once.
-func (r *run) stream(ctx context.Context, ref *ModelRef, mode toolMode) (done *Completion, spoke bool, err error) {
+func (r *run) delta(text string) bool { return r.emit(Event{Delta: text}) }
+
+// stream asks one model once and passes on its text.
+func (r *run) stream(ctx context.Context, ref *ModelRef, req *Request, delta func(string) bool) (done *Completion, spoke bool, err error) {
 	seen := ModelCall{Turn: r.turn.ID, Agent: r.agent.Name, Provider: ref.Provider, Model: ref.Name, Start: time.Now()}
 	defer func() {
 		if seen.Err = err; done != nil {
@@ -81,7 +83,7 @@ func (r *run) stream(ctx context.Context, ref *ModelRef, mode toolMode) (done *C
 		}
 		r.e.opts.Hooks.model(seen)
 	}()
-	for ev, err := range ref.Model.Stream(ctx, r.request(ref, mode)) {
+	for ev, err := range ref.Model.Stream(ctx, req) {
 		switch {
 		case err != nil:
 			return nil, spoke, err
@@ -91,7 +93,7 @@ func (r *run) stream(ctx context.Context, ref *ModelRef, mode toolMode) (done *C
 			if !spoke {
 				spoke, seen.FirstDelta = true, time.Since(seen.Start)
 			}
-			if !r.emit(Event{Delta: ev.Delta}) {
+			if !delta(ev.Delta) {
 				return nil, spoke, errStopped
 			}
 		}

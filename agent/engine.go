@@ -34,6 +34,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Budget bounds what of the history is shown to a model.
 	Budget Budget
+	// Compact sums up the older turns of a history that has outgrown the budget, by one more request to a
+	// model, instead of leaving them out. The summary becomes part of the session.
+	Compact bool
 	// ToolTimeout ends one tool call; 0: DefaultToolTimeout.
 	ToolTimeout time.Duration
 	// ToolParallelism is how many calls of one answer run at once; 0: DefaultToolParallelism.

@@ -146,8 +146,10 @@ func answerText(items []json.RawMessage) string {
 }
 
 // messageText is the text of a message, or of its refusal.
-func messageText(raw json.RawMessage) string {
-	content := gjson.GetBytes(raw, "content")
+func messageText(raw json.RawMessage) string { return messageTextOf(gjson.GetBytes(raw, "content")) }
+
+// messageTextOf is the text of content, be it a string or a list of parts.
+func messageTextOf(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.Str
 	}

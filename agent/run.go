@@ -25,11 +25,13 @@ type run struct {
 	turn  Turn
 	agent *compiled
 	emit  func(Event) bool
-	// history is what the session remembers and fresh what this run adds to it.
-	history, fresh []sessionstore.Item
-	instructions   string
-	cacheKey       string
-	safety         string
+	// history is what the session remembers beside summary, and fresh what this run adds to it; prelude is
+	// added before.
+	history, fresh, prelude []sessionstore.Item
+	summary                 string
+	instructions            string
+	cacheKey                string
+	safety                  string
 	// usage is the sum over all requests, those of agents asked as tools included.
 	usageMu sync.Mutex
 	usage   Usage
@@ -46,25 +48,20 @@ type run struct {
 }
 
 func (e *Engine) newRun(t Turn, emit func(Event) bool) (*run, error) {
-	a := e.agents[t.Agent]
-	if a == nil {
-		a = e.agents[e.opts.Default]
-		if t.Agent != "" {
-			e.log.Warn("agent of the session is not defined, using the default", "turn", t.ID, "agent", t.Agent, "default", a.Name)
-		}
-	}
+	a := e.begin(t)
 	input := inputItems(t)
 	if len(input) == 0 {
 		return nil, &Error{Kind: InvalidRequest, Err: errors.New("the turn holds no text")}
 	}
 	r := &run{
 		e: e, turn: t, agent: a, emit: emit,
-		history: t.History, fresh: input,
+		fresh:        input,
 		instructions: instructions(a, t),
 		cacheKey:     e.opaque("session", string(t.Session)),
 		safety:       e.safetyID(t),
 		tried:        make(map[string]int),
 	}
+	r.summary, r.history = unfold(t.History)
 	return r, nil
 }
 
@@ -82,6 +79,11 @@ const (
 
 // loop calls the model and the tools until there is a text.
 func (r *run) loop(ctx context.Context) (*Final, error) {
+	if r.e.opts.Compact {
+		if err := r.compact(ctx); err != nil {
+			return nil, err
+		}
+	}
 	mode := toolsFree
 	for n := 1; ; n++ {
 		if n >= r.agent.MaxModelCalls && mode == toolsFree {
@@ -114,7 +116,7 @@ func (r *run) loop(ctx context.Context) (*Final, error) {
 		return &Final{
 			Text: text,
 			// What is stored holds no call without its output, even of a model that called against the rule.
-			Items:     Repair(r.fresh, RepairOptions{}),
+			Items:     append(r.prelude, Repair(r.fresh, RepairOptions{})...),
 			Agent:     r.agent.Name,
 			Usage:     r.usage,
 			Truncated: done.Truncated,
