@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"time"
 
 	"botd/sessionstore"
@@ -195,26 +196,33 @@ func decodeItem(key, rec []byte) (itemRef, error) {
 func (ref itemRef) seq() uint64 { return binary.BigEndian.Uint64(ref.key[epochLen:]) }
 
 // copyItems copies items out of the file, newest first in refs, oldest first in the result, with one
-// allocation for all that they say.
+// allocation for all that they say and one for all their names.
 func copyItems(refs []itemRef) []sessionstore.Item {
 	if len(refs) == 0 {
 		return nil
 	}
-	size := 0
-	for _, ref := range refs {
-		size += len(ref.body)
+	size, names := 0, 0
+	for i := range refs {
+		size += len(refs[i].body)
+		names += len(refs[i].turn) + len(refs[i].origin)
 	}
 	arena := make([]byte, 0, size)
+	var text strings.Builder
+	text.Grow(names)
+	// name copies a name, or returns the last one when it is the same.
+	name := func(last string, b []byte) string {
+		if last == string(b) {
+			return last
+		}
+		from := text.Len()
+		text.Write(b)
+		return text.String()[from:]
+	}
 	items := make([]sessionstore.Item, len(refs))
 	var turn, origin string
 	for i := range refs {
-		ref := refs[len(refs)-1-i]
-		if turn != string(ref.turn) {
-			turn = string(ref.turn)
-		}
-		if origin != string(ref.origin) {
-			origin = string(ref.origin)
-		}
+		ref := &refs[len(refs)-1-i]
+		turn, origin = name(turn, ref.turn), name(origin, ref.origin)
 		from := len(arena)
 		arena = append(arena, ref.body...)
 		items[i] = sessionstore.Item{

@@ -7,7 +7,7 @@
 //
 //	sys  schema, clean                                   what the file is, how it was left
 //	key  session ID                          → sid8      sessions in the order of their IDs
-//	ses  sid8 0 epoch4 turn                  → range     turns appended, for idempotence
+//	ses  sid8 0 epoch4 turn                  → –         turns appended; the newest are in the header
 //	     sid8 1 epoch4 seq8                  → item      items shown in place of others
 //	     sid8 2 epoch4 seq8                  → item      items as appended
 //	     sid8 ff                             → header    last key of its session: beside the newest items

@@ -8,38 +8,23 @@ import (
 	"botd/sessionstore"
 )
 
-// encodeRange makes the record of a turn appended: the first and the last sequence number of its items.
-func encodeRange(key []byte, first, last uint64) []byte {
-	b := newRecord(2 * binary.MaxVarintLen64)
-	b = binary.AppendUvarint(b, first)
-	return seal(key, binary.AppendUvarint(b, last))
-}
-
-func decodeRange(key, rec []byte) (first, last uint64, err error) {
-	payload, err := unseal(key, rec)
-	if err != nil {
-		return 0, 0, err
-	}
-	r := reader{b: payload}
-	first, last = r.uvarint(), r.uvarint()
-	return first, last, r.err(key)
-}
-
 // archive is what a header must know to show an epoch again.
 type archive struct {
 	epoch uint32
 	// generation is the one during which the epoch was the session's.
 	generation, next, items, through uint64
 	view                             uint32
+	recent                           turnList
 	at, until                        time.Time
 }
 
 func (a *archive) encode(key []byte) []byte {
-	b := newRecord(64)
+	b := newRecord(len(a.recent) + 72)
 	for _, v := range []uint64{a.generation, a.next, a.items, a.through, uint64(a.view)} {
 		b = binary.AppendUvarint(b, v)
 	}
-	return seal(key, appendTime(appendTime(b, a.at), a.until))
+	b = appendTime(appendTime(b, a.at), a.until)
+	return seal(key, appendBytes(b, a.recent))
 }
 
 func decodeArchive(key, rec []byte) (archive, error) {
@@ -50,7 +35,7 @@ func decodeArchive(key, rec []byte) (archive, error) {
 	r := reader{b: payload}
 	a := archive{
 		generation: r.uvarint(), next: r.uvarint(), items: r.uvarint(), through: r.uvarint(), view: uint32(r.uvarint()),
-		at: r.time(), until: r.time(),
+		at: r.time(), until: r.time(), recent: r.bytes(),
 	}
 	a.epoch = binary.BigEndian.Uint32(key[8:])
 	return a, r.err(key)
@@ -73,11 +58,11 @@ func (db *DB) retire(tx *writeTx, sid uint64, h *header) error {
 		return nil
 	}
 	old := archive{
-		epoch: h.epoch, generation: h.generation, next: h.next, items: h.items, through: h.through, view: h.view,
+		epoch: h.epoch, generation: h.generation, next: h.next, items: h.items, through: h.through, view: h.view, recent: h.recent,
 		at: tx.now, until: tx.now.Add(db.opts.ArchiveFor),
 	}
 	h.epoch, h.nextEpoch = h.nextEpoch, h.nextEpoch+1
-	h.next, h.items, h.view, h.through = 1, 0, 0, 0
+	h.next, h.items, h.view, h.through, h.recent = 1, 0, 0, 0, nil
 	if old.items == 0 || db.opts.ArchiveFor < 0 {
 		return tx.sweepEpoch(sid, old)
 	}

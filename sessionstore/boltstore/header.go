@@ -23,6 +23,8 @@ type header struct {
 	// view, when not 0, is the epoch of the items shown in place of those up to through.
 	view    uint32
 	through uint64
+	// recent are the newest turns appended in the epoch. It is part of the file.
+	recent turnList
 
 	created, updated time.Time
 	usage            agent.Usage
@@ -36,7 +38,7 @@ func newHeader(id sessionstore.ID, now time.Time) header {
 func (h *header) used() bool { return h.next > 1 }
 
 func (h *header) encode(key []byte) []byte {
-	b := newRecord(len(h.id) + 64)
+	b := newRecord(len(h.id) + len(h.recent) + 72)
 	for _, v := range []uint64{
 		h.generation, h.revision, uint64(h.epoch), uint64(h.nextEpoch), h.next, h.items, uint64(h.view), h.through,
 	} {
@@ -44,7 +46,8 @@ func (h *header) encode(key []byte) []byte {
 	}
 	b = appendTime(appendTime(b, h.created), h.updated)
 	b = appendUsage(b, h.usage)
-	return seal(key, appendBytes(b, h.id))
+	b = appendBytes(b, h.id)
+	return seal(key, appendBytes(b, h.recent))
 }
 
 func decodeHeader(key, rec []byte) (header, error) {
@@ -60,6 +63,7 @@ func decodeHeader(key, rec []byte) (header, error) {
 	}
 	h.usage = readUsage(&r)
 	h.id = sessionstore.ID(r.bytes())
+	h.recent = r.bytes()
 	return h, r.err(key)
 }
 

@@ -100,6 +100,7 @@ func (db *DB) header(ctx context.Context, id sessionstore.ID) (h header, err err
 	}
 	err = db.view(ctx, func(tx *readTx) error {
 		_, h, err = tx.session(id)
+		h.recent = nil // ends with the transaction
 		return err
 	})
 	return h, err
@@ -145,14 +146,8 @@ func itemsSize(items []sessionstore.Item) (size int) {
 	return size
 }
 
-// appended reports whether the turn was appended before, in this generation.
-func (tx *readTx) appended(sid uint64, h *header, turn string) bool {
-	return sid != 0 && turn != "" && tx.get(sesBucket, turnKey(sid, h.epoch, turn)) != nil
-}
-
 // append adds a turn's items, which are not empty, and changes the header accordingly.
 func (tx *writeTx) append(sid uint64, h *header, turn string, items []sessionstore.Item) error {
-	first := h.next
 	for _, it := range items {
 		it.Turn, it.At = turn, tx.now
 		key := itemKey(sid, itemClass, h.epoch, h.next)
@@ -162,11 +157,7 @@ func (tx *writeTx) append(sid uint64, h *header, turn string, items []sessionsto
 		h.next++
 		h.items++
 	}
-	if turn == "" {
-		return nil
-	}
-	key := turnKey(sid, h.epoch, turn)
-	return tx.put(sesBucket, key, encodeRange(key, first, h.next-1))
+	return tx.remember(sid, h, turn)
 }
 
 // Pop implements sessionstore.Store.

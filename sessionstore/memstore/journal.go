@@ -23,7 +23,7 @@ type journal struct {
 	swept  time.Time
 	seq    uint64
 	inbox  []*entry
-	dead   int
+	dead   []sessionstore.ID // of dead letters
 	outbox []*delivery
 }
 
@@ -205,9 +205,10 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	}
 	for _, seq := range r.Consumed {
 		if i, ok := s.journal.find(seq); ok {
+			session := s.journal.inbox[i].Session
 			s.journal.inbox = slices.Delete(s.journal.inbox, i, i+1)
 			if r.Dead != "" {
-				s.journal.dead++
+				s.journal.dead = append(s.journal.dead, session)
 			}
 		}
 	}
@@ -354,7 +355,7 @@ func (s *Store) Stats(ctx context.Context) (dispatch.Stats, error) {
 		return dispatch.Stats{}, fmt.Errorf("read journal statistics: %w", err)
 	}
 	defer s.mu.Unlock()
-	st := dispatch.Stats{Pending: len(s.journal.inbox), DeadEvents: s.journal.dead}
+	st := dispatch.Stats{Pending: len(s.journal.inbox), DeadEvents: len(s.journal.dead)}
 	for _, d := range s.journal.outbox {
 		switch d.state {
 		case dispatch.Waiting:
@@ -371,4 +372,11 @@ func (s *Store) Stats(ctx context.Context) (dispatch.Stats, error) {
 		st.Oldest = s.journal.inbox[0].Received
 	}
 	return st, nil
+}
+
+// erase forgets what belongs to a session.
+func (j *journal) erase(id sessionstore.ID) {
+	j.inbox = slices.DeleteFunc(j.inbox, func(e *entry) bool { return e.Session == id })
+	j.outbox = slices.DeleteFunc(j.outbox, func(d *delivery) bool { return d.Session == id })
+	j.dead = slices.DeleteFunc(j.dead, func(other sessionstore.ID) bool { return other == id })
 }

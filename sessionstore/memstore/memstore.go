@@ -14,41 +14,60 @@ import (
 )
 
 var (
-	_ sessionstore.Store  = (*Store)(nil)
-	_ sessionstore.Lister = (*Store)(nil)
-	_ dispatch.Journal    = (*Store)(nil)
+	_ sessionstore.Store    = (*Store)(nil)
+	_ sessionstore.Lister   = (*Store)(nil)
+	_ sessionstore.Archiver = (*Store)(nil)
+	_ sessionstore.Eraser   = (*Store)(nil)
+	_ sessionstore.Rewriter = (*Store)(nil)
+	_ sessionstore.Forker   = (*Store)(nil)
+	_ dispatch.Journal      = (*Store)(nil)
 )
 
-// DedupeFor is how long a Store made by New remembers events.
-const DedupeFor = 7 * 24 * time.Hour
+// How long a Store made by New keeps things.
+const (
+	DedupeFor  = 7 * 24 * time.Hour
+	ArchiveFor = 30 * 24 * time.Hour
+)
 
-// Store keeps sessions and the journal in memory.
+// Store keeps sessions and the journal in memory. Make one with New.
 type Store struct {
-	// DedupeFor is how long an event is remembered after it was put. Set it before the first use.
-	DedupeFor time.Duration
+	// DedupeFor is how long an event is remembered after it was put, ArchiveFor how long a cleared session
+	// can be restored. Set them before the first use.
+	DedupeFor, ArchiveFor time.Duration
 
 	mu       sync.Mutex
 	closed   bool
 	sessions map[sessionstore.ID]*session
-	journal  journal
+	// erased holds the generations of sessions that were erased.
+	erased  map[sessionstore.ID]uint64
+	journal journal
 }
 
 // session is one line of memory.
 type session struct {
-	generation       uint64
-	next             uint64
-	items            []sessionstore.Item
-	turns            map[string]bool
+	generation, revision uint64
+	epoch
+	archives         []archive
 	created, updated time.Time
 	usage            agent.Usage
+}
+
+// epoch is what a session holds from one clear to the next.
+type epoch struct {
+	next  uint64
+	items []sessionstore.Item
+	// view is shown in place of the items up to through.
+	view    []sessionstore.Item
+	through uint64
+	turns   map[string]bool
 }
 
 // New returns an empty Store.
 func New() *Store {
 	return &Store{
-		DedupeFor: DedupeFor,
-		sessions:  map[sessionstore.ID]*session{},
-		journal:   journal{known: map[event]time.Time{}},
+		DedupeFor: DedupeFor, ArchiveFor: ArchiveFor,
+		sessions: map[sessionstore.ID]*session{}, erased: map[sessionstore.ID]uint64{},
+		journal: journal{known: map[event]time.Time{}},
 	}
 }
 
@@ -85,18 +104,39 @@ func (s *Store) at(id sessionstore.ID) *session {
 	ses := s.sessions[id]
 	if ses == nil {
 		t := now()
-		ses = &session{created: t, updated: t, turns: map[string]bool{}}
+		ses = &session{generation: s.erased[id], created: t, updated: t}
 		s.sessions[id] = ses
 	}
 	return ses
 }
 
-// generation is the session's generation, 0 when it does not exist.
+// generation is the session's generation, 0 when it does not exist and never did.
 func (s *Store) generation(id sessionstore.ID) uint64 {
 	if ses := s.sessions[id]; ses != nil {
 		return ses.generation
 	}
-	return 0
+	return s.erased[id]
+}
+
+// shown returns the items that the session shows, which are not copies.
+func (e *epoch) shown() []sessionstore.Item {
+	if e.through == 0 {
+		return e.items
+	}
+	i := slices.IndexFunc(e.items, func(it sessionstore.Item) bool { return it.Seq > e.through })
+	if i < 0 {
+		i = len(e.items)
+	}
+	return append(slices.Clip(e.view), e.items[i:]...)
+}
+
+// copies returns items with what they say copied.
+func copies(items []sessionstore.Item) []sessionstore.Item {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].Raw = slices.Clone(items[i].Raw)
+	}
+	return items
 }
 
 // Items implements sessionstore.Store.
@@ -109,11 +149,8 @@ func (s *Store) Items(ctx context.Context, id sessionstore.ID, limit int) ([]ses
 	if ses == nil || limit <= 0 {
 		return nil, nil
 	}
-	items := slices.Clone(ses.items[max(0, len(ses.items)-limit):])
-	for i := range items {
-		items[i].Raw = slices.Clone(items[i].Raw)
-	}
-	return items, nil
+	items := ses.shown()
+	return copies(items[max(0, len(items)-limit):]), nil
 }
 
 // Generation implements sessionstore.Store.
@@ -151,6 +188,9 @@ func (s *Store) append(id sessionstore.ID, turn string, items []sessionstore.Ite
 		if ses.turns[turn] {
 			return
 		}
+		if ses.turns == nil {
+			ses.turns = map[string]bool{}
+		}
 		ses.turns[turn] = true
 	}
 	ses.updated = now()
@@ -169,13 +209,18 @@ func (s *Store) Pop(ctx context.Context, id sessionstore.ID) (sessionstore.Item,
 	}
 	defer s.mu.Unlock()
 	ses := s.sessions[id]
-	if ses == nil || len(ses.items) == 0 {
+	if ses == nil || len(ses.shown()) == 0 {
 		return sessionstore.Item{}, fmt.Errorf("pop item: %w", sessionstore.ErrEmpty)
 	}
-	last := len(ses.items) - 1
-	it := ses.items[last]
-	ses.items[last] = sessionstore.Item{}
-	ses.items = ses.items[:last]
+	from := &ses.items
+	if n := len(ses.items); n == 0 || ses.items[n-1].Seq <= ses.through {
+		from = &ses.view
+	}
+	last := len(*from) - 1
+	it := (*from)[last]
+	it.Raw = slices.Clone(it.Raw)
+	*from = slices.Delete(*from, last, last+1)
+	ses.revision++
 	ses.updated = now()
 	return it, nil
 }
@@ -192,8 +237,9 @@ func (s *Store) Clear(ctx context.Context, id sessionstore.ID) error {
 
 func (s *Store) clear(id sessionstore.ID) {
 	ses := s.at(id)
+	s.retire(ses)
 	ses.generation++
-	ses.next, ses.items, ses.turns = 0, nil, map[string]bool{}
+	ses.revision++
 	ses.updated = now()
 }
 
@@ -207,7 +253,7 @@ func (s *Store) Sessions(ctx context.Context, prefix string, after sessionstore.
 	for id, ses := range s.sessions {
 		if id > after && strings.HasPrefix(string(id), prefix) {
 			infos = append(infos, sessionstore.Info{
-				ID: id, Items: len(ses.items), Generation: ses.generation, Created: ses.created, Updated: ses.updated,
+				ID: id, Items: len(ses.shown()), Generation: ses.generation, Created: ses.created, Updated: ses.updated,
 			})
 		}
 	}

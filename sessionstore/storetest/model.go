@@ -54,7 +54,7 @@ type machine struct {
 
 var (
 	modelSessions = rapid.SampledFrom([]sessionstore.ID{"a", "ab", "b", "日本"})
-	modelTurns    = rapid.SampledFrom([]string{"", "t1", "t2", "t3", "t33", "t4"})
+	modelTurns    = rapid.OneOf(rapid.SampledFrom([]string{"", "t1", "t2", "t3", "t33", "t4"}), rapid.StringMatching(`u[0-9]{1,2}`))
 	modelEvents   = rapid.SampledFrom([]string{"e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8", "e9"})
 	modelRaws     = rapid.SliceOfN(rapid.SampledFrom([]string{hello, world, `{}`, `{"n":9007199254740993}`, ` {"s":"\u00e9 é"} `}), 0, 4)
 	modelSeqs     = rapid.SliceOfNDistinct(rapid.Uint64Range(1, 12), 0, 3, rapid.ID[uint64])
