@@ -79,6 +79,8 @@ type Final struct {
 	Usage Usage
 	// Truncated reports that the answer ended at the output limit or a content filter.
 	Truncated bool
+	// Blocked names the guard that put a refusal in the place of the answer, empty when none did.
+	Blocked string
 }
 
 // Usage counts tokens and calls over a run.

@@ -72,7 +72,10 @@ func (r *run) askModel(ctx context.Context, i int, mode toolMode) (done *Complet
 	}
 }
 
-func (r *run) delta(text string) bool { return r.emit(Event{Delta: text}) }
+// delta shows text as it comes, unless it must be judged first.
+func (r *run) delta(text string) bool {
+	return len(r.agent.OutputGuards) > 0 || r.emit(Event{Delta: text})
+}
 
 // stream asks one model once and passes on its text.
 func (r *run) stream(ctx context.Context, ref *ModelRef, req *Request, delta func(string) bool) (done *Completion, spoke bool, err error) {

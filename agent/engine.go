@@ -68,6 +68,12 @@ type Agent struct {
 	// Consults names the agents that this one can ask, by a tool ask_NAME. The other agent sees only the
 	// question, and this one answers.
 	Consults []string
+	// InputGuards judge what people say before it reaches a model, when a turn begins with this agent.
+	InputGuards []Guard
+	// OutputGuards judge the answer, when this agent gives it; its text is then not streamed.
+	OutputGuards []Guard
+	// Refusal is said instead of what a guard blocks; empty: DefaultRefusal.
+	Refusal string
 	// Temperature is nil for the provider's default.
 	Temperature *float64
 	// MaxOutputTokens is 0 for the provider's default.

@@ -79,6 +79,9 @@ const (
 
 // loop calls the model and the tools until there is a text.
 func (r *run) loop(ctx context.Context) (*Final, error) {
+	if blocked, err := r.guardInput(ctx); blocked != nil || err != nil {
+		return blocked, err
+	}
 	if r.e.opts.Compact {
 		if err := r.compact(ctx); err != nil {
 			return nil, err
@@ -112,15 +115,24 @@ func (r *run) loop(ctx context.Context) (*Final, error) {
 			mode = toolsHidden
 			continue
 		}
+		if blocked, err := r.guardOutput(ctx, text); blocked != nil || err != nil {
+			return blocked, err
+		}
 		r.keep(items)
-		return &Final{
-			Text: text,
-			// What is stored holds no call without its output, even of a model that called against the rule.
-			Items:     append(r.prelude, Repair(r.fresh, RepairOptions{})...),
-			Agent:     r.agent.Name,
-			Usage:     r.usage,
-			Truncated: done.Truncated,
-		}, nil
+		final := r.final(text)
+		final.Truncated = done.Truncated
+		return final, nil
+	}
+}
+
+// final is the end of a run that succeeded.
+func (r *run) final(text string) *Final {
+	return &Final{
+		Text: text,
+		// What is stored holds no call without its output, even of a model that called against the rule.
+		Items: append(r.prelude, Repair(r.fresh, RepairOptions{})...),
+		Agent: r.agent.Name,
+		Usage: r.usage,
 	}
 }
 
@@ -132,9 +144,12 @@ func (r *run) spend(u Usage) {
 
 // keep appends what the model made to what the session will remember.
 func (r *run) keep(items []json.RawMessage) {
-	by := origin(r.agent.Name, r.agent.Models[r.model])
+	r.add(origin(r.agent.Name, r.agent.Models[r.model]), items...)
+}
+
+func (r *run) add(origin string, items ...json.RawMessage) {
 	for _, raw := range items {
-		r.fresh = append(r.fresh, sessionstore.Item{Turn: r.turn.ID, Origin: by, Raw: raw})
+		r.fresh = append(r.fresh, sessionstore.Item{Turn: r.turn.ID, Origin: origin, Raw: raw})
 	}
 }
 
