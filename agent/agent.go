@@ -170,6 +170,12 @@ type Tool interface {
 	Call(ctx context.Context, args json.RawMessage) (ToolResult, error)
 }
 
+// Toolset is a set of tools that may change between two runs. It is safe for concurrent use.
+type Toolset interface {
+	// Tools returns the tools that can be called now. It never blocks.
+	Tools() []Tool
+}
+
 // ToolResult is what the model is told.
 type ToolResult struct {
 	Text string

@@ -157,7 +157,7 @@ func (e *Engine) handsOver(from *compiled, to string, seen map[string]bool) bool
 // handOver makes another agent answer from here on.
 func (r *run) handOver(to string) {
 	r.e.opts.Hooks.handoff(r.turn.ID, r.agent.Name, to)
-	r.agent = r.e.agents[to]
+	r.agent = r.e.equip(r.e.agents[to])
 	r.model = 0
 	r.instructions = instructions(r.agent, r.turn)
 	r.handoffs++

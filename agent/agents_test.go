@@ -265,3 +265,46 @@ func TestHooksTellOfEveryCall(t *testing.T) {
 		t.Errorf("tool calls (-want +got):\n%s", diff)
 	}
 }
+
+// set is a toolset whose tools are set by the test.
+type set struct{ tools []agent.Tool }
+
+func (s *set) Tools() []agent.Tool { return s.tools }
+
+func TestToolsetsComeAndGo(t *testing.T) {
+	t.Parallel()
+	m := agenttest.ModelFunc(func(_ int, req *agent.Request) agenttest.Step {
+		if len(req.Input) == 1 && len(req.Tools) > 1 {
+			return agenttest.Use("c", "late", "{}")
+		}
+		return agenttest.Say("ok")
+	})
+	s := &set{}
+	late := agenttest.Echo("late")
+	e := engine(t, agent.Options{}, agent.Agent{Tools: []agent.Tool{agenttest.Echo("fixed")}, Toolsets: []agent.Toolset{s}}, m)
+	names := func() string {
+		reqs := m.Requests()
+		var n []string
+		for _, spec := range reqs[len(reqs)-1].Tools {
+			n = append(n, spec.Name)
+		}
+		return strings.Join(n, " ")
+	}
+	must(t, e, say("hi"))
+	if got := names(); got != "fixed" {
+		t.Errorf("before: %s", got)
+	}
+	s.tools = []agent.Tool{late, agenttest.Echo("fixed"), agenttest.Echo("bad name"), agenttest.Echo("early")}
+	must(t, e, say("hi"))
+	if got := names(); got != "early fixed late" || len(late.Calls()) != 1 {
+		t.Errorf("with the set: %s, called %d times", got, len(late.Calls()))
+	}
+	s.tools = nil
+	for i := range 200 {
+		s.tools = append(s.tools, agenttest.Echo("t"+strings.Repeat("x", i%60)+string(rune('a'+i/60))))
+	}
+	must(t, e, say("hi"))
+	if got := len(strings.Fields(names())); got != agent.MaxTools {
+		t.Errorf("%d tools shown", got)
+	}
+}

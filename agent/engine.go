@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,6 +62,9 @@ type Agent struct {
 	// Models are tried in order; at least one.
 	Models []ModelRef
 	Tools  []Tool
+	// Toolsets add tools that come and go while the engine runs, such as those of an MCP server. Where a
+	// name is taken, the tool is left out.
+	Toolsets []Toolset
 	// Handoffs names the agents to whom this one can hand the conversation over, by a tool
 	// transfer_to_NAME. The other agent sees the whole conversation and answers from there on; Final.Agent
 	// tells who answered last, so that the next turn can begin with it.
@@ -209,27 +213,61 @@ func (e *Engine) compile(a Agent, known map[string]*Agent) (*compiled, error) {
 		}
 	}
 	for _, t := range tools {
-		s := t.Spec()
-		var schema struct {
-			Type string `json:"type"`
+		if err := c.add(t); err != nil {
+			fail("%w", err)
 		}
-		switch {
-		case !toolNameRE.MatchString(s.Name):
-			fail("tool %q: a name is 1 to 64 of a-z, A-Z, 0-9, _ and -", s.Name)
-		case c.tools[s.Name] != nil:
-			fail("tool %q is given twice", s.Name)
-		case json.Unmarshal(s.Parameters, &schema) != nil || schema.Type != "object":
-			fail("tool %q: parameters are not a JSON Schema of type object", s.Name)
-		}
-		c.tools[s.Name] = t
-		c.specs = append(c.specs, s)
 	}
 	if len(c.specs) > MaxTools {
 		fail("%d tools: a provider takes at most %d", len(c.specs), MaxTools)
 	}
-	// A stable order keeps the beginning of all requests equal, which is what providers cache.
-	slices.SortFunc(c.specs, func(x, y ToolSpec) int { return strings.Compare(x.Name, y.Name) })
+	c.sort()
 	return c, errors.Join(errs...)
+}
+
+// add gives the agent one more tool.
+func (c *compiled) add(t Tool) error {
+	s := t.Spec()
+	var schema struct {
+		Type string `json:"type"`
+	}
+	switch {
+	case !toolNameRE.MatchString(s.Name):
+		return fmt.Errorf("tool %q: a name is 1 to 64 of a-z, A-Z, 0-9, _ and -", s.Name)
+	case c.tools[s.Name] != nil:
+		return fmt.Errorf("tool %q is given twice", s.Name)
+	case json.Unmarshal(s.Parameters, &schema) != nil || schema.Type != "object":
+		return fmt.Errorf("tool %q: parameters are not a JSON Schema of type object", s.Name)
+	}
+	c.tools[s.Name] = t
+	c.specs = append(c.specs, s)
+	return nil
+}
+
+// sort brings the tools in a stable order: it keeps the beginning of all requests equal, which is what
+// providers cache.
+func (c *compiled) sort() {
+	slices.SortFunc(c.specs, func(x, y ToolSpec) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// equip returns the agent with the tools that its toolsets have now.
+func (e *Engine) equip(c *compiled) *compiled {
+	if len(c.Toolsets) == 0 {
+		return c
+	}
+	full := &compiled{Agent: c.Agent, tools: maps.Clone(c.tools), specs: slices.Clone(c.specs)}
+	for _, set := range c.Toolsets {
+		for _, t := range set.Tools() {
+			if len(full.specs) == MaxTools {
+				e.log.Warn("too many tools, leaving out the rest", "agent", c.Name, "limit", MaxTools)
+				break
+			}
+			if err := full.add(t); err != nil {
+				e.log.Warn("leaving out a tool", "agent", c.Name, "err", err)
+			}
+		}
+	}
+	full.sort()
+	return full
 }
 
 // Run answers one turn. It yields text and tool notices as they come and last a Final; or, last, an

@@ -48,7 +48,7 @@ type run struct {
 }
 
 func (e *Engine) newRun(t Turn, emit func(Event) bool) (*run, error) {
-	a := e.begin(t)
+	a := e.equip(e.begin(t))
 	input := inputItems(t)
 	if len(input) == 0 {
 		return nil, &Error{Kind: InvalidRequest, Err: errors.New("the turn holds no text")}
