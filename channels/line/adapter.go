@@ -32,6 +32,8 @@ type Options struct {
 	// HTTPClient makes the calls; nil for a client with sensible limits. Redirects are never followed,
 	// and a client without a timeout gets one.
 	HTTPClient *http.Client
+	// MaxMedia is the longest content that OpenMedia delivers, in bytes; 0 for 20 MiB.
+	MaxMedia int64
 	// Logger takes what an operator may want to know; nil for none.
 	Logger *slog.Logger
 }
@@ -46,6 +48,8 @@ type Adapter struct {
 	destination atomic.Pointer[string]
 	sent        sentSet
 	profiles    profileCache
+	external    *http.Client
+	maxMedia    int64
 	stats       counters
 	// forged keeps strangers who try the webhook from filling the log.
 	forged rate.Sometimes
@@ -90,6 +94,12 @@ func New(o Options) (*Adapter, error) {
 		log:    o.Logger,
 		api:    api,
 		forged: rate.Sometimes{First: 3, Interval: time.Minute},
+
+		external: newExternalClient(),
+		maxMedia: o.MaxMedia,
+	}
+	if a.maxMedia <= 0 {
+		a.maxMedia = defaultMaxMedia
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)

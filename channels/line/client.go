@@ -34,14 +34,19 @@ const (
 type client struct {
 	http    *http.Client
 	timeout time.Duration
-	base    string
-	data    string
-	tokens  TokenSource
+	// blob is http for content, which may be long.
+	blob   *http.Client
+	base   string
+	data   string
+	tokens TokenSource
 }
 
 func newClient(o Options) (*client, error) {
 	c := &client{base: o.APIBase, data: o.DataBase, tokens: o.Tokens}
 	c.http, c.timeout = newHTTPClient(o.HTTPClient)
+	blob := *c.http
+	blob.Transport = bounded{next: c.http.Transport.(bounded).next, errorsOnly: true}
+	c.blob = &blob
 	if c.base == "" {
 		c.base = defaultAPIBase
 	}
@@ -91,18 +96,22 @@ func newHTTPClient(base *http.Client) (*http.Client, time.Duration) {
 		t.MaxIdleConnsPerHost = 32
 		c.Transport = t
 	}
-	c.Transport = bounded{c.Transport}
+	c.Transport = bounded{next: c.Transport}
 	c.Jar = nil
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, timeout
 }
 
 // bounded limits the length of answers, which the SDK reads to their end whatever it is.
-type bounded struct{ next http.RoundTripper }
+type bounded struct {
+	next http.RoundTripper
+	// errorsOnly leaves the content of a success to its reader.
+	errorsOnly bool
+}
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(r)
-	if err == nil {
+	if err == nil && (!b.errorsOnly || res.StatusCode/100 != 2) {
 		res.Body = &boundedBody{ReadCloser: res.Body, left: maxAnswer}
 	}
 	return res, err
@@ -143,20 +152,25 @@ func (p *progress) watch(ctx context.Context) context.Context {
 // none. It is never true for a transport that does not tell.
 func (p *progress) unsent() bool { return p.sought.Load() && !p.found.Load() }
 
-// call makes one call. When LINE refuses the access token and the source has another, it is made again
-// with that: a call answered 401 has done nothing.
+// call makes one call.
 func (c *client) call(ctx context.Context, what string, do func(*messaging_api.MessagingApiAPI) (*http.Response, error)) result {
+	return c.authorized(ctx, what, func(token string) result { return c.attempt(ctx, what, token, do) })
+}
+
+// authorized gives a call its access token. When LINE refuses it and the source has another, the call is
+// made again with that: one answered 401 has done nothing.
+func (c *client) authorized(ctx context.Context, what string, attempt func(token string) result) result {
 	token, err := c.tokens.Token(ctx)
 	if err != nil {
 		return result{what: what, unsent: true, err: err}
 	}
-	r := c.attempt(ctx, what, token, do)
+	r := attempt(token)
 	if r.status != http.StatusUnauthorized {
 		return r
 	}
 	c.tokens.Refused(token)
 	if other, err := c.tokens.Token(ctx); err == nil && other != token {
-		return c.attempt(ctx, what, other, do)
+		return attempt(other)
 	}
 	return r
 }

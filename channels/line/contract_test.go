@@ -151,6 +151,21 @@ func everyCall(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, m := range []linefake.Media{
+		{Type: "image", Data: []byte("jpeg"), MIME: "image/jpeg"},
+		{Type: "video", Data: []byte("mp4"), MIME: "video/mp4", Preparing: 3},
+	} {
+		r, err := a.OpenMedia(t.Context(), w.ref(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != string(m.Data) {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	end := run(t, a, w.sink)
 	synctest.Wait()
 	if err := end(); err != nil {
@@ -159,7 +174,7 @@ func everyCall(t *testing.T) {
 	for _, call := range []string{
 		"POST /v2/bot/message/reply", "POST /v2/bot/message/push", "POST /v2/bot/chat/loading/start", "GET /v2/bot/info",
 		"GET /v2/bot/profile/{userId}", "GET /v2/bot/group/{groupId}/member/{userId}", "GET /v2/bot/room/{roomId}/member/{userId}",
-		"POST /oauth2/v3/token",
+		"POST /oauth2/v3/token", "GET /v2/bot/message/{messageId}/content", "GET /v2/bot/message/{messageId}/content/transcoding",
 	} {
 		if j.seen[call] == 0 {
 			t.Errorf("%s was not called", call)

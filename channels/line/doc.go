@@ -28,13 +28,19 @@
 //
 // A retry key is good for 24 hours from the first attempt: a push must not be tried again after that.
 //
+// # Media
+//
+// An event refers to its media by the message ID; OpenMedia fetches the content as long as LINE keeps
+// it. LINE prepares video and audio for some time (202), and a message may be unsent or its content
+// expire at any moment (404, 410).
+//
 // # Guards around the SDK
 //
 // The SDK (line-bot-sdk-go v8) supplies the signature check, the request types and the calls. What it
 // leaves open is closed here, and its test pins the facts: an empty secret verifies anything; a batch
 // fails as a whole for one odd event, with the body in the error; errors are untyped and hold LINE's
-// answer; WithContext changes the shared client; IDs go into paths unescaped; there is no timeout, and
-// redirects are followed.
+// answer; WithContext changes the shared client; IDs go into paths unescaped; an empty 202 counts as
+// content; the bodies of errors are not closed; there is no timeout, and redirects are followed.
 //
 // # Concurrency
 //

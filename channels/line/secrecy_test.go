@@ -30,23 +30,23 @@ const (
 
 // hostile answers of the other side: each repeats the request wherever it can.
 var hostile = map[string]roundTripper{
-	"echo in the message": echo(400, func(request string) any { return map[string]any{"message": request} }),
-	"echo after a known message": echo(400, func(request string) any {
+	"echo in the message": echoing(400, func(request string) any { return map[string]any{"message": request} }),
+	"echo after a known message": echoing(400, func(request string) any {
 		return map[string]any{"message": "The property, '" + request + "', in the request body is invalid"}
 	}),
-	"echo in the details": echo(400, func(request string) any {
+	"echo in the details": echoing(400, func(request string) any {
 		return map[string]any{"message": "The request body has 1 error(s)", "details": []any{map[string]any{"message": request, "property": "messages[0].text " + request}}}
 	}),
-	"echo of the reply token as property": echo(400, func(string) any {
+	"echo of the reply token as property": echoing(400, func(string) any {
 		return map[string]any{"message": "The request body has 1 error(s)", "details": []any{map[string]any{"property": replyMarker}}}
 	}),
-	"echo of a refused token":     echo(401, func(request string) any { return map[string]any{"message": request} }),
-	"echo with 500":               echo(500, func(request string) any { return request }),
-	"echo with 429":               echo(429, func(request string) any { return map[string]any{"message": request} }),
-	"echo as OAuth error":         echo(400, func(request string) any { return map[string]any{"error": request, "error_description": request} }),
-	"echo as sent message":        echo(409, func(request string) any { return map[string]any{"sentMessages": []any{map[string]any{"id": request}}} }),
-	"echo as receipt":             echo(200, func(request string) any { return map[string]any{"sentMessages": []any{map[string]any{"id": request}}} }),
-	"echo as profile that is odd": echo(200, func(request string) any { return []string{request} }),
+	"echo of a refused token":     echoing(401, func(request string) any { return map[string]any{"message": request} }),
+	"echo with 500":               echoing(500, func(request string) any { return request }),
+	"echo with 429":               echoing(429, func(request string) any { return map[string]any{"message": request} }),
+	"echo as OAuth error":         echoing(400, func(request string) any { return map[string]any{"error": request, "error_description": request} }),
+	"echo as sent message":        echoing(409, func(request string) any { return map[string]any{"sentMessages": []any{map[string]any{"id": request}}} }),
+	"echo as receipt":             echoing(200, func(request string) any { return map[string]any{"sentMessages": []any{map[string]any{"id": request}}} }),
+	"echo as profile that is odd": echoing(200, func(request string) any { return []string{request} }),
 	"echo as error": func(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("cannot send " + dump(r))
 	},
@@ -80,7 +80,7 @@ func dump(r *http.Request) string {
 	return fmt.Sprint(r.URL, r.Header, string(body), tokenMarker, secretMarker, replyMarker, quoteMarker, textMarker)
 }
 
-func echo(status int, body func(request string) any) roundTripper {
+func echoing(status int, body func(request string) any) roundTripper {
 	return func(r *http.Request) (*http.Response, error) {
 		request := dump(r)
 		b, err := json.Marshal(body(request))
