@@ -1,0 +1,382 @@
+package dispatch_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"botd/channels"
+	"botd/channels/dispatch"
+	"botd/sessionstore"
+)
+
+var (
+	simSeeds = flag.Int("sim.seeds", 400, "number of worlds to simulate")
+	simSeed  = flag.Int64("sim.seed", -1, "simulate this world only")
+)
+
+// breakage is a part of the protocol that is deliberately broken: see sim_mutation_test.go.
+type breakage struct {
+	journal func(simJournal) dispatch.Journal
+	store   func(simStore) sessionstore.Store
+	adapter func(*simAdapter) channels.Adapter
+}
+
+// TestSimulation runs people, faults, crashes and restarts against each other in many small worlds,
+// and checks what was promised once each has come to rest.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	first, n := int64(1), int64(*simSeeds)
+	if *simSeed >= 0 {
+		first, n = *simSeed, 1
+	} else if testing.Short() {
+		n = min(n, 50)
+	}
+	for seed := first; seed < first+n; seed++ {
+		if faults := simulate(t, uint64(seed), breakage{}); len(faults) > 0 {
+			t.Fatalf("seed %d (replay with -run TestSimulation -sim.seed=%d):\n\t%s", seed, seed, strings.Join(faults, "\n\t"))
+		}
+	}
+}
+
+// simulate runs one world and returns the promises that it broke.
+func simulate(t *testing.T, seed uint64, broken breakage) (faults []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{
+			simWorld: newSimWorld(seed, seed%3 != 0), t: t, broken: broken,
+			rng: rand.New(rand.NewPCG(seed, 7)), merge: time.Duration(seed%4/3) * time.Second,
+			wanted: map[string]channels.Inbound{},
+		}
+		s.run()
+		faults = s.judge()
+	})
+	return faults
+}
+
+// simulation is one world in motion.
+type simulation struct {
+	*simWorld
+	t      *testing.T
+	broken breakage
+	rng    *rand.Rand // of the goroutine that drives the world
+	merge  time.Duration
+	wanted map[string]channels.Inbound // all events, by channel and ID
+
+	current struct {
+		sync.Mutex
+		*dispatch.Dispatcher
+	}
+	lives sync.WaitGroup
+	life  *process
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func (s *simulation) run() {
+	s.begin()
+	var people sync.WaitGroup
+	for name, events := range s.script() {
+		people.Go(func() { s.feed(name, events) })
+	}
+	for range s.rng.IntN(4) {
+		time.Sleep(time.Duration(s.rng.Int64N(int64(8 * time.Second))))
+		switch s.rng.IntN(4) {
+		case 0:
+			s.leave()
+		case 1:
+			s.clearOutside()
+		default:
+			s.crash()
+		}
+	}
+	people.Wait()
+	s.calm()
+	time.Sleep(time.Hour)
+	s.leave()
+	s.stop()
+	s.lives.Wait()
+}
+
+// begin starts a process.
+func (s *simulation) begin() {
+	s.life = &process{world: s.simWorld}
+	options := dispatch.Options{
+		Engine: simEngine{s.simWorld}, Grace: 2 * time.Second, MaxConcurrent: 3, MaxSends: 2, MaxHistory: 1000,
+	}
+	j := simJournal{simStore{s.life}}
+	options.Journal = j
+	if s.broken.journal != nil {
+		options.Journal = s.broken.journal(j)
+	}
+	if s.atomic {
+		options.Store = options.Journal.(sessionstore.Store)
+	} else {
+		options.Store = j.simStore
+		if s.broken.store != nil {
+			options.Store = s.broken.store(j.simStore)
+		}
+	}
+	for _, name := range []string{"keys", "once"} {
+		a := &simAdapter{process: s.life, platform: platform{name: name, once: name == "once", limit: 40}}
+		c := dispatch.Channel{Adapter: a, MergeWindow: s.merge}
+		if s.broken.adapter != nil {
+			c.Adapter = s.broken.adapter(a)
+		}
+		options.Channels = append(options.Channels, c)
+	}
+	d, err := dispatch.New(options)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.current.Lock()
+	s.current.Dispatcher = d
+	s.current.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s.stop, s.ended = cancel, ended
+	life := s.life
+	s.lives.Go(func() {
+		defer close(ended)
+		for d.Run(ctx) != nil && !life.gone() {
+			// The journal could not be read: the daemon is started again, by its service manager.
+			time.Sleep(time.Second)
+			if d, err = dispatch.New(options); err != nil {
+				panic(err)
+			}
+			s.current.Lock()
+			s.current.Dispatcher = d
+			s.current.Unlock()
+		}
+	})
+}
+
+// crash kills the process and starts another one at once, while what is left of the old one still runs.
+func (s *simulation) crash() {
+	s.life.kill()
+	s.stop()
+	s.begin()
+}
+
+// leave stops the process in good order and starts another one.
+func (s *simulation) leave() {
+	s.stop()
+	<-s.ended
+	s.begin()
+}
+
+// clearOutside clears a session behind the dispatcher's back, as another process may. It waits for a
+// moment at which no turn is half way between session and journal: what is said after that would
+// rightly not be remembered.
+func (s *simulation) clearOutside() {
+	id := sessionstore.ID([]string{"keys:user:ann", "once:group:g"}[s.rng.IntN(2)])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.halfway) > 0 {
+		return
+	}
+	if err := s.sessions.Clear(context.Background(), id); err != nil {
+		s.t.Error(err)
+	}
+	s.record(commitRecord{TurnResult: dispatch.TurnResult{Session: id, Clear: true}})
+}
+
+// script makes up what people say, conversation by conversation.
+func (s *simulation) script() map[string][]channels.Inbound {
+	script := map[string][]channels.Inbound{}
+	for _, channel := range []string{"keys", "once"} {
+		for _, place := range []string{"ann", "bob", "g", "room"} {
+			var events []channels.Inbound
+			for i := range s.rng.IntN(7) {
+				id := fmt.Sprint(place, i)
+				text := id
+				if r := s.rng.IntN(20); r < 4 {
+					text = []string{"/stop", "/reset", "/reset", "/help"}[r]
+				}
+				in := direct(place, id, text)
+				if place == "g" || place == "room" {
+					in = group(place, []string{"cat", "dan", ""}[s.rng.IntN(3)], id, text)
+				}
+				if place == "room" {
+					in.Address.Kind = channels.Room
+				}
+				in.Address.Channel = channel
+				in.Reply = []byte(channel + id)
+				events = append(events, in)
+				s.wanted[channel+id] = in
+			}
+			script[channel+place] = events
+		}
+	}
+	return script
+}
+
+// feed is an adapter that hands in the events of one conversation in order, each until it is accepted,
+// and some of them once more.
+func (s *simulation) feed(name string, events []channels.Inbound) {
+	for len(events) > 0 {
+		time.Sleep(time.Duration(s.roll("pause "+name) * float64(4*time.Second)))
+		n := 1 + int(s.roll("batch "+name)*1.5)
+		n = min(n, len(events))
+		for s.accept(events[:n]...) != nil {
+			time.Sleep(300 * time.Millisecond)
+		}
+		if s.roll("again "+name) < 0.2 {
+			_ = s.accept(events[:n]...) // a redelivery may fail: its first delivery has not
+		}
+		events = events[n:]
+	}
+}
+
+func (s *simulation) accept(events ...channels.Inbound) error {
+	s.current.Lock()
+	d := s.current.Dispatcher
+	s.current.Unlock()
+	return d.Accept(context.Background(), events...)
+}
+
+// judge returns the promises that were broken.
+func (s *simulation) judge() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, err := s.journal.Stats(context.Background())
+	if err != nil {
+		s.t.Error(err)
+	}
+	if st.Pending+st.Waiting > 0 {
+		s.violated("after all, the journal still holds %+v", st)
+	}
+	s.judgeAnswers()
+	s.judgeOrder()
+	s.judgeMemory()
+	return s.faults
+}
+
+// judgeAnswers: every event is covered by exactly one reply or by a command's notice, and nothing is
+// shown twice.
+func (s *simulation) judgeAnswers() {
+	shown := map[string]int{}
+	for _, m := range s.shown {
+		shown[m.ID]++
+	}
+	covered := map[string]int{}
+	handled := map[string]int{}
+	for _, c := range s.commits {
+		for _, e := range c.events {
+			covered[e.Event.Address.Channel+e.Event.ID]++
+		}
+		if len(c.events) > 0 && len(c.Replies) == 0 {
+			s.violated("turn %s covers %d events and says nothing", c.Turn, len(c.events))
+		}
+		for _, m := range c.Replies {
+			if len(m.Message.Reply) > 0 {
+				handled[string(m.Message.Reply)]++
+			}
+			id := m.Message.ID
+			switch fate := s.fates[id]; {
+			case shown[id] > 1:
+				s.violated("%s is shown %d times", id, shown[id])
+			case fate == dispatch.Delivered && shown[id] == 0:
+				s.violated("%s counts as delivered and is not shown", id)
+			case fate != dispatch.Delivered && fate != dispatch.Unknown && shown[id] > 0 && !s.lateLoss(id):
+				s.violated("%s is %q and shown", id, fate)
+			case fate == "" || fate == dispatch.Waiting:
+				s.violated("%s has no end: %q", id, fate)
+			}
+		}
+	}
+	for id := range s.wanted {
+		if covered[id] != 1 {
+			s.violated("event %s is covered %d times", id, covered[id])
+		}
+		if handled[id] > 1 {
+			s.violated("event %s is answered %d times", id, handled[id])
+		}
+	}
+}
+
+// lateLoss reports whether a message with an idempotency key was accepted, and a later attempt that was
+// needed because the platform's word was lost was refused: it is both shown and given up.
+func (s *simulation) lateLoss(id string) bool {
+	return s.accepted[id] && s.fates[id] != dispatch.Waiting
+}
+
+// judgeOrder: turns of a session are committed in the order of their events, and shown so.
+func (s *simulation) judgeOrder() {
+	last := map[sessionstore.ID]uint64{}
+	order := map[string]int{}
+	for i, c := range s.commits {
+		for j, m := range c.Replies {
+			order[m.Message.ID] = i*1000 + j
+		}
+		for _, e := range c.events {
+			switch {
+			case isCommand(e):
+				if c.Clear {
+					last[c.Session] = max(last[c.Session], e.Seq)
+				}
+			case isCommand(c.events[0]):
+			case e.Seq < last[c.Session]:
+				s.violated("session %s: event %d is answered after %d", c.Session, e.Seq, last[c.Session])
+			default:
+				last[c.Session] = e.Seq
+			}
+		}
+	}
+	type line struct {
+		place   channels.Address
+		session string
+	}
+	shown := map[line]int{}
+	sessions := map[string]string{}
+	for _, c := range s.commits {
+		for _, m := range c.Replies {
+			sessions[m.Message.ID] = string(c.Session)
+		}
+	}
+	for _, m := range s.shown {
+		l := line{m.To.Place(), sessions[m.ID]}
+		if order[m.ID] < shown[l] {
+			s.violated("session %s: %s is shown out of order", l.session, m.ID)
+		}
+		shown[l] = order[m.ID]
+	}
+}
+
+// judgeMemory: each session holds exactly the answers of its turns since it was cleared.
+func (s *simulation) judgeMemory() {
+	said := map[sessionstore.ID][]string{}
+	for _, c := range s.commits {
+		if c.Clear || (len(c.events) > 0 && c.events[0].Event.PlainText() == "/reset") {
+			said[c.Session] = nil
+			continue
+		}
+		if c.Dead != "" || len(c.events) == 0 || isCommand(c.events[0]) {
+			continue
+		}
+		var answer strings.Builder
+		for _, m := range c.Replies {
+			answer.WriteString(m.Message.PlainText())
+		}
+		said[c.Session] = append(said[c.Session], "a:"+answer.String())
+	}
+	for id, want := range said {
+		var got []string
+		for _, text := range s.contents(id) {
+			if strings.HasPrefix(text, "a:") {
+				got = append(got, text)
+			}
+		}
+		if !slices.Equal(got, want) {
+			s.violated("session %s holds %q, said was %q", id, got, want)
+		}
+	}
+}
