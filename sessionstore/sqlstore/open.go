@@ -63,6 +63,10 @@ func opener(scheme string) func(context.Context, *url.URL, Options) (database, e
 	switch scheme {
 	case "sqlite":
 		return openSQLite
+	case "postgres", "postgresql":
+		return openPostgres
+	case "mysql", "mariadb":
+		return openMySQL
 	}
 	return nil
 }
@@ -75,7 +79,7 @@ func (o *Options) parse() (*url.URL, error) {
 	}
 	u.Scheme, _, _ = strings.Cut(u.Scheme, "+")
 	if opener(u.Scheme) == nil {
-		return nil, fmt.Errorf("%w: unknown scheme %q (sqlite)", ErrURL, u.Scheme)
+		return nil, fmt.Errorf("%w: unknown scheme %q (sqlite, postgres, mysql)", ErrURL, u.Scheme)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

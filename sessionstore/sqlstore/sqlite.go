@@ -203,14 +203,11 @@ func (db *sqliteDB) sessions(ctx context.Context, prefix string, after sessionst
 		if err := res.Scan(&info.ID, &info.Items, &generation, &made, &touched, &created, &updated); err != nil {
 			return nil, sqliteError(ctx, err)
 		}
-		if !strings.HasPrefix(string(info.ID), prefix) {
-			break // the IDs with the prefix stand together
-		}
 		info.Generation = uint64(generation.Int64) //nolint:gosec // never negative
 		info.Created, info.Updated = span(parseSQLiteTime(made.String), parseSQLiteTime(touched.String), created, updated)
 		infos = append(infos, info)
 	}
-	return infos, sqliteError(ctx, res.Err())
+	return withPrefix(infos, prefix), sqliteError(ctx, res.Err())
 }
 
 // span joins what the SDK's row and the side row say about when a session was made and last changed: the

@@ -40,6 +40,8 @@ func (t tables) fill(statement string) string {
 		"{idx_session_id}", q+"idx_"+t.messages+"_session_id"+q,
 		"{idx_session_time}", q+"idx_"+t.messages+"_session_time"+q,
 		"{idx_botd}", q+t.side+"idx_session_row"+q,
+		"{idx_botd_ids}", q+t.side+"idx_session_ids"+q,
+		"{idx_botd_own_ids}", q+t.side+"idx_own_session_ids"+q,
 	).Replace(statement)
 }
 
