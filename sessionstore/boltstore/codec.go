@@ -115,6 +115,9 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(encodeTime(t)))
 }
 
+// now is the time as it is stored: UTC, without a monotonic part.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
 // Times are stored as nanoseconds since 1970, the zero time as 0.
 func encodeTime(t time.Time) int64 {
 	if t.IsZero() {

@@ -15,9 +15,13 @@ import (
 )
 
 var (
-	_ sessionstore.Store  = (*DB)(nil)
-	_ sessionstore.Lister = (*DB)(nil)
-	_ dispatch.Journal    = (*DB)(nil)
+	_ sessionstore.Store    = (*DB)(nil)
+	_ sessionstore.Lister   = (*DB)(nil)
+	_ sessionstore.Archiver = (*DB)(nil)
+	_ sessionstore.Eraser   = (*DB)(nil)
+	_ sessionstore.Rewriter = (*DB)(nil)
+	_ sessionstore.Forker   = (*DB)(nil)
+	_ dispatch.Journal      = (*DB)(nil)
 )
 
 // DB is an open file. Make one with Open.
@@ -27,6 +31,8 @@ type DB struct {
 	writer *writer
 	outbox outboxIndex
 	failed atomic.Pointer[error]
+	// building holds the forks at work, each with the prefix that it writes below.
+	building sync.Map
 	// crashed says that the file was not closed when it was last used.
 	crashed bool
 
@@ -73,15 +79,14 @@ func (db *DB) Close() error {
 		db.writer.close()
 		db.mu.Lock()
 		defer db.mu.Unlock()
-		if db.bolt == nil {
-			return
+		if db.bolt != nil {
+			if db.Err() == nil {
+				db.closeErr = markClean(db.bolt)
+			}
+			db.closeErr = errors.Join(db.closeErr, db.bolt.Close())
+			db.bolt = nil
 		}
-		if db.Err() == nil {
-			db.closeErr = markClean(db.bolt)
-		}
-		db.closeErr = errors.Join(db.closeErr, db.bolt.Close(), db.lock.release())
-		db.bolt = nil
-		if db.closeErr != nil {
+		if db.closeErr = errors.Join(db.closeErr, db.lock.release()); db.closeErr != nil {
 			db.closeErr = fmt.Errorf("close %s: %w", db.opts.Path, db.closeErr)
 		}
 	})

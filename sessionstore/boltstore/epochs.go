@@ -95,10 +95,6 @@ func (tx *readTx) tombstone(id sessionstore.ID) (uint64, error) {
 	if rec == nil {
 		return 0, nil
 	}
-	payload, err := unseal(key, rec)
-	if err != nil {
-		return 0, err
-	}
-	r := reader{b: payload}
-	return r.uvarint(), r.err(key)
+	generation, _, err := decodeTomb(key, rec)
+	return generation, err
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"botd/sessionstore"
 )
 
 // Errors of this package, wrapped with what was being done.
@@ -40,6 +42,8 @@ func isFull(err error) bool {
 	}
 	return false
 }
+
+func isClosed(err error) bool { return errors.Is(err, sessionstore.ErrClosed) }
 
 // recovered turns a panic into an error; bbolt panics on damaged pages.
 func recovered(err *error, doing error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -42,7 +43,39 @@ func Open(opts Options) (*DB, error) {
 	return db, nil
 }
 
+// Endings of the files that are made beside the file and that a crash may leave there.
+const (
+	newSuffix     = ".new"
+	compactSuffix = ".compact"
+	backupSuffix  = ".backup-" // and a number
+)
+
+// removeLeftovers deletes what a crash left of copies: nothing else would, and they hold conversations.
+func removeLeftovers(path string) error {
+	names, err := filepath.Glob(globQuote(path) + backupSuffix + "*")
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, path+newSuffix, path+compactSuffix) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// globQuote makes a path stand for itself in a pattern.
+func globQuote(path string) string {
+	if runtime.GOOS == "windows" {
+		return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
+	}
+	return strings.NewReplacer("\\", "\\\\", "[", "\\[", "*", "\\*", "?", "\\?").Replace(path)
+}
+
 func open(opts Options) (*DB, error) {
+	if err := removeLeftovers(opts.Path); err != nil {
+		return nil, err
+	}
 	if err := create(opts); err != nil {
 		return nil, err
 	}
@@ -101,10 +134,7 @@ func create(opts Options) error {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tmp := opts.Path + ".new"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	tmp := opts.Path + newSuffix
 	b, err := bolt.Open(tmp, 0o600, &bolt.Options{Timeout: opts.LockTimeout, OpenFile: opts.OpenFile})
 	if err != nil {
 		return err
@@ -157,6 +187,11 @@ func (db *DB) start() (err error) {
 		for _, name := range bucketNames {
 			if tx.Bucket([]byte(name)) == nil {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
+			}
+		}
+		if tx.Bucket(scrubName) != nil { // a crash cut Erase short
+			if err := tx.DeleteBucket(scrubName); err != nil {
+				return err
 			}
 		}
 		sys := tx.Bucket([]byte(sysBucket.String()))

@@ -32,3 +32,22 @@ func TestExpiry(t *testing.T) {
 		return s
 	})
 }
+
+func TestArchiver(t *testing.T) {
+	t.Parallel()
+	storetest.Archiver(t, func(_ *testing.T, archiveFor time.Duration) storetest.Archiving {
+		s := memstore.New()
+		s.ArchiveFor = archiveFor
+		return s
+	})
+}
+
+func TestEraser(t *testing.T) {
+	t.Parallel()
+	storetest.Eraser(t, func(*testing.T) storetest.Erasing { return memstore.New() })
+}
+
+func TestRewriter(t *testing.T) {
+	t.Parallel()
+	storetest.Rewriter(t, func(*testing.T) storetest.Rewriting { return memstore.New() })
+}

@@ -39,6 +39,7 @@ func Store(t *testing.T, open func(t *testing.T) sessionstore.Store) {
 		{"EqualItems", equalItems},
 		{"EmptyBatch", emptyBatch},
 		{"TurnIsAppendedOnce", turnOnce},
+		{"ManyTurnsAreRemembered", manyTurns},
 		{"TurnsOfOthers", turnsOfOthers},
 		{"BatchesWithoutTurn", batchesWithoutTurn},
 		{"ClearForgets", clearForgets},
@@ -302,6 +303,22 @@ func turnOnce(t *testing.T, s sessionstore.Store) {
 	ses.clear()
 	ses.append("t1", world)
 	ses.want(world)
+}
+
+func manyTurns(t *testing.T, s sessionstore.Store) {
+	ses := session{t, s, "s"}
+	var want []string
+	for range 2 {
+		want = want[:0]
+		for n := range 60 {
+			want = append(want, numbered(n))
+			ses.append(fmt.Sprint("t", n), numbered(n))
+		}
+		ses.want(want...)
+	}
+	ses.clear()
+	ses.append("t3", hello)
+	ses.want(hello)
 }
 
 func turnsOfOthers(t *testing.T, s sessionstore.Store) {

@@ -1,0 +1,25 @@
+package boltstore
+
+import (
+	"testing"
+	"time"
+
+	"botd/sessionstore/storetest"
+)
+
+func TestArchiver(t *testing.T) {
+	t.Parallel()
+	storetest.Archiver(t, func(t *testing.T, archiveFor time.Duration) storetest.Archiving {
+		return openTest(t, Options{ArchiveFor: archiveFor})
+	})
+}
+
+func TestEraser(t *testing.T) {
+	t.Parallel()
+	storetest.Eraser(t, func(t *testing.T) storetest.Erasing { return openTest(t, Options{}) })
+}
+
+func TestRewriter(t *testing.T) {
+	t.Parallel()
+	storetest.Rewriter(t, func(t *testing.T) storetest.Rewriting { return openTest(t, Options{}) })
+}
