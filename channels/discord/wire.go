@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -104,6 +105,9 @@ func (r reader) Read(p []byte) (int, error) {
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.pending) == 0 && w.passing == 0 && !w.opaque {
 		if err := w.next(); err != nil {
+			if err == io.EOF && w.br.Buffered() > 0 {
+				err = io.ErrUnexpectedEOF
+			}
 			w.end(err)
 			return 0, err
 		}
@@ -130,6 +134,9 @@ func (w *wire) Read(p []byte) (int, error) {
 func (w *wire) next() error {
 	if !w.upgraded {
 		line, err := w.br.ReadSlice('\n')
+		if err == io.EOF && len(line) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
 		if err != nil {
 			return err
 		}
@@ -172,7 +179,7 @@ func (w *wire) next() error {
 	}
 	w.frame = append(w.frame, make([]byte, length)...)
 	if _, err := io.ReadFull(w.br, w.frame[size:]); err != nil {
-		return err
+		return fmt.Errorf("read frame: %w", err)
 	}
 	w.pending = w.frame
 	if err := w.inspect(kind, w.frame[size:]); err != nil {
