@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +17,20 @@ import (
 	"botd/sessionstore/storetest"
 )
 
-// openTest opens a file that is checked, page by page, when the test ends.
+// openTest opens a file that is checked, page by page and record by record, when the test ends.
 func openTest(t testing.TB, opts Options) *DB {
+	t.Helper()
+	db := openDamageable(t, opts)
+	t.Cleanup(func() {
+		if err := db.Verify(context.Background()); err != nil && !isClosed(err) && db.Err() == nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// openDamageable opens a file whose pages alone are checked when the test ends.
+func openDamageable(t testing.TB, opts Options) *DB {
 	t.Helper()
 	if opts.Path == "" {
 		opts.Path = filepath.Join(t.TempDir(), "botd.db")
@@ -102,6 +115,9 @@ func TestModel(t *testing.T) {
 			return unsynced(mustOpen(t, Options{Path: path}))
 		},
 		func(s storetest.Modelled) {
+			if err := s.(*DB).Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
 			if err := s.Close(); err != nil {
 				t.Errorf("Close() = %v, want nil", err)
 			}

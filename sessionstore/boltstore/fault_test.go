@@ -171,7 +171,7 @@ func item(seq uint64) func(c *bolt.Cursor) (key, rec []byte) {
 // TestDamagedItems checks that a damaged item hides no other.
 func TestDamagedItems(t *testing.T) {
 	t.Parallel()
-	db := openTest(t, Options{})
+	db := openDamageable(t, Options{})
 	ctx := t.Context()
 	for n := 1; n <= 6; n++ {
 		raw := fmt.Appendf(nil, `{"n":%d}`, n)
@@ -210,7 +210,7 @@ func TestDamagedItems(t *testing.T) {
 // TestDamagedEntry checks that a damaged entry of the inbox or the outbox is told and passed over.
 func TestDamagedEntry(t *testing.T) {
 	t.Parallel()
-	db := openTest(t, Options{})
+	db := openDamageable(t, Options{})
 	ctx := t.Context()
 	var events []dispatch.Routed
 	var replies []dispatch.Delivery
@@ -310,7 +310,7 @@ func otherBolt(t *testing.T) []byte {
 func TestOpenNewerSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "botd.db")
-	db := openTest(t, Options{Path: path})
+	db := openDamageable(t, Options{Path: path})
 	err := db.write(t.Context(), 0, func(tx *writeTx) error {
 		return tx.put(sysBucket, schemaKey, binary.BigEndian.AppendUint32(nil, schema+1))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -25,7 +26,8 @@ type Modelled interface {
 	Usage(ctx context.Context, id sessionstore.ID) (agent.Usage, error)
 }
 
-// Model does the same random things to a store and to a model of it, and compares all that they tell.
+// Model does the same random things to a store and to a model of it, and compares all that they tell. What
+// both implement of the optional interfaces takes part.
 // reopen, which may be nil, closes the store and opens it again. discard is called at the end of each
 // round with the store.
 func Model(t *testing.T, model func() Modelled, open func() Modelled, reopen func(Modelled) Modelled, discard func(Modelled)) {
@@ -36,6 +38,7 @@ func Model(t *testing.T, model func() Modelled, open func() Modelled, reopen fun
 			"append": m.append, "pop": m.pop, "clear": m.clear, "put": m.put, "fail": m.fail,
 			"commit": m.commit, "begin": m.begin, "settle": m.settle, "": m.compare,
 		}
+		maps.Copy(actions, m.optional())
 		if reopen != nil {
 			actions["reopen"] = func(*rapid.T) { m.store = reopen(m.store) }
 		}
@@ -65,6 +68,7 @@ func same(r *rapid.T, call string, model, store error) {
 	r.Helper()
 	for _, target := range []error{
 		sessionstore.ErrStale, sessionstore.ErrEmpty, sessionstore.ErrInvalidID, sessionstore.ErrInvalidItem,
+		sessionstore.ErrNoArchive, sessionstore.ErrChanged, sessionstore.ErrNotEmpty,
 		dispatch.ErrConsumed, dispatch.ErrNotFound,
 	} {
 		if errors.Is(model, target) != errors.Is(store, target) {
@@ -95,6 +99,10 @@ func timeless(v any) {
 	case *[]sessionstore.Item:
 		for i := range *v {
 			(*v)[i].At = time.Time{}
+		}
+	case *[]sessionstore.Archive:
+		for i := range *v {
+			(*v)[i].At, (*v)[i].Until = time.Time{}, time.Time{}
 		}
 	case *sessionstore.Item:
 		v.At = time.Time{}
@@ -254,6 +262,7 @@ func (m *machine) compare(r *rapid.T) {
 		same(r, "Usage", err1, err2)
 		sameValue(r, "Usage", wantUsage, gotUsage)
 	}
+	m.compareOptional(r)
 	wantInfos, err1 := m.model.Sessions(m.ctx, "", "", sessionstore.All)
 	gotInfos, err2 := m.store.Sessions(m.ctx, "", "", sessionstore.All)
 	same(r, "Sessions", err1, err2)
