@@ -225,3 +225,25 @@ func TestAccept_RefusesOnceDraining(t *testing.T) {
 		w.settled()
 	})
 }
+
+// TestAccept_InFlightWhenDrainingIsFoundByTheNextRun: what is put while Run returns must not be missed by
+// a dispatcher that takes over in the same process.
+func TestAccept_InFlightWhenDrainingIsFoundByTheNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sick *sickJournal
+		w := begin(t, withSickJournal(&sick))
+		sick.set(func(j *sickJournal) { j.putFirst = time.Second })
+		accepted := make(chan error, 1)
+		go func() { accepted <- w.Accept(context.Background(), direct("ann", "1", "hi")) }()
+		synctest.Wait()
+		w.stop()
+		w = w.restart()
+		w.run()
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		w.shows("re hi")
+	})
+}

@@ -344,6 +344,7 @@ func (d *Dispatcher) drain(cut context.CancelFunc) {
 		for _, ch := range d.channels {
 			ch.sends.wait()
 		}
+		d.lastIntake()
 	}()
 	grace := time.NewTimer(d.opts.Grace)
 	defer grace.Stop()
@@ -358,6 +359,14 @@ func (d *Dispatcher) drain(cut context.CancelFunc) {
 		<-ended
 	}
 	d.log.Info("dispatcher drained")
+}
+
+// lastIntake waits for the Accepts that began before the drain: whoever reads the journal next, in this
+// process or another, must find their events.
+func (d *Dispatcher) lastIntake() {
+	if d.intake.Acquire(d.hard, wholeIntake) == nil {
+		d.intake.Release(wholeIntake)
+	}
 }
 
 // after calls f with mu held once the wait is over, unless it is stopped or the dispatcher drains

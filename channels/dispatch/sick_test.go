@@ -17,6 +17,7 @@ type sickJournal struct {
 	put, commit, settle, fail      error
 	begin, pending                 error
 	pendingDelay, putDelay         time.Duration
+	putFirst                       time.Duration // before the put
 	commitDelay                    time.Duration
 	puts, commits, settles, begins int
 }
@@ -46,7 +47,7 @@ func (j *sickJournal) get(count *int, err *error, delay *time.Duration) error {
 }
 
 func (j *sickJournal) Put(ctx context.Context, events []dispatch.Routed) ([]dispatch.Entry, error) {
-	if err := j.get(&j.puts, &j.put, nil); err != nil {
+	if err := j.get(&j.puts, &j.put, &j.putFirst); err != nil {
 		return nil, err
 	}
 	fresh, err := j.Store.Put(ctx, events)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -110,6 +111,9 @@ func (s *simulation) begin() {
 	s.life = &process{world: s.simWorld}
 	options := dispatch.Options{
 		Engine: simEngine{s.simWorld}, Grace: 2 * time.Second, MaxConcurrent: 3, MaxSends: 2, MaxHistory: 1000,
+	}
+	if *simSeed >= 0 {
+		options.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	j := simJournal{simStore{s.life}}
 	options.Journal = j
