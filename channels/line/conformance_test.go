@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
-	"time"
 
 	"botd/channels"
 	"botd/channels/channeltest"
@@ -30,7 +29,7 @@ func newRig(t *testing.T) *channeltest.Rig {
 	bob := fake.AddUser(linefake.UserConfig{Name: "Bob"})
 	adapter, err := line.New(line.Options{
 		Channel: "line-shop", Secret: bot.Secret, Token: bot.Token, APIBase: fake.URL(), DataBase: fake.URL(),
-		HTTPClient: &http.Client{Transport: fake.Transport(), Timeout: 200 * time.Millisecond},
+		HTTPClient: &http.Client{Transport: fake.Transport()},
 		Logger:     slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -40,7 +39,7 @@ func newRig(t *testing.T) *channeltest.Rig {
 	fail := func(name string, ep linefake.Endpoint, f linefake.Fault, want channels.ErrorKind) channeltest.Failure {
 		return channeltest.Failure{
 			Name: name, Kind: want, Reply: ep == linefake.Reply,
-			Accepted: f.Handled || f.Hold > 0 || f.Lost == linefake.AfterHandling,
+			Accepted: f.Handled || f.Lost == linefake.AfterHandling,
 			Inject:   func(*testing.T) { fake.Inject(ep, f) },
 		}
 	}
@@ -72,7 +71,6 @@ func newRig(t *testing.T) *channeltest.Rig {
 			fail("push accepted with 500", linefake.Push, linefake.Fault{Status: 500, Handled: true}, channels.Transient),
 			fail("push lost", linefake.Push, linefake.Fault{Lost: linefake.BeforeHandling}, channels.Transient),
 			fail("answer to push lost", linefake.Push, linefake.Fault{Lost: linefake.AfterHandling}, channels.Transient),
-			fail("answer to push late", linefake.Push, linefake.Fault{Hold: time.Minute}, channels.Transient),
 			fail("push limited", linefake.Push, linefake.Fault{Status: 429}, channels.RateLimited),
 			fail("quota used up", linefake.Push, linefake.Fault{Status: 429, Message: linefake.MonthlyLimit}, channels.QuotaExhausted),
 			fail("token refused", linefake.Push, linefake.Fault{Status: 401}, channels.Unauthorized),
@@ -82,7 +80,6 @@ func newRig(t *testing.T) *channeltest.Rig {
 			fail("reply forbidden", linefake.Reply, linefake.Fault{Status: 403}, channels.Permanent),
 			fail("reply accepted with 500", linefake.Reply, linefake.Fault{Status: 500, Handled: true}, channels.Ambiguous),
 			fail("answer to reply lost", linefake.Reply, linefake.Fault{Lost: linefake.AfterHandling}, channels.Ambiguous),
-			fail("answer to reply late", linefake.Reply, linefake.Fault{Hold: time.Minute}, channels.Ambiguous),
 		},
 		Junk: []channeltest.Junk{
 			junk("an event not known yet", direct.Event(alice, "telepathy", true, map[string]any{"thought": "?"})),
