@@ -44,6 +44,7 @@ func (a *Adapter) Compose(m channels.Outbound) []channels.Outbound {
 // that filling the bubbles saves a push.
 func bubbles(parts []channels.Part) []string {
 	var texts []string
+	units := 0
 	for _, p := range parts {
 		text := strings.ToValidUTF8(p.Text, "\uFFFD")
 		if p.Type == channels.Markdown {
@@ -51,9 +52,14 @@ func bubbles(parts []channels.Part) []string {
 		}
 		if strings.TrimSpace(text) != "" {
 			texts = append(texts, text)
+			units += render.UTF16.Len(text)
 		}
 	}
 	for _, limit := range []int{easyUnits, maxUnits} {
+		// White space at the cuts does not count, so that a little more may fit.
+		if units > limit*maxBubbles*11/10 {
+			continue
+		}
 		if pieces := split(texts, limit); len(pieces) <= maxBubbles {
 			return pieces
 		}
