@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,14 +40,13 @@ type Options struct {
 	// Commands are the slash commands to offer; DefaultCommands when nil. An empty list that is not nil
 	// leaves those registered as they are.
 	Commands []Command
-	// Dial opens connections, to the REST API and to the gateway alike; a net.Dialer's when nil.
+	// Dial opens connections, to the REST API and to the gateway alike; a net.Dialer's when nil. A proxy named
+	// by the environment (HTTPS_PROXY) is reached by it too.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Logger takes what the operator should know; nothing is logged when nil. Tokens and message text are
 	// never logged.
 	Logger *slog.Logger
 }
-
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Adapter is one bot account on Discord. Create it with New.
 type Adapter struct {
@@ -54,7 +54,7 @@ type Adapter struct {
 	token          string
 	messageContent bool
 	commands       []Command
-	dialer         dialFunc
+	dialer         dialer
 	log            *slog.Logger
 	rest           *client
 	dir            *directory
@@ -108,7 +108,7 @@ func New(o Options) (*Adapter, error) {
 		token:          token,
 		messageContent: o.MessageContent,
 		commands:       o.Commands,
-		dialer:         o.Dial,
+		dialer:         dialer{dial: o.Dial, proxy: transport.Proxy, tls: &tls.Config{MinVersion: tls.VersionTLS12}},
 		log:            o.Logger.With("channel", o.Channel),
 		rest: &client{
 			base: base, token: token, agent: userAgent, limits: newLimits(),

@@ -3,7 +3,6 @@ package discord
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,25 +91,10 @@ func (url gatewayAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // dial opens the connection that the web socket runs over.
-func (l *link) dial(ctx context.Context, d dialFunc, network, addr string, secure bool) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, helloWait)
-	defer cancel()
-	c, err := d(ctx, network, addr)
+func (l *link) dial(ctx context.Context, d dialer, network, addr string, secure bool) (net.Conn, error) {
+	c, err := d.open(ctx, network, addr, secure)
 	if err != nil {
 		return nil, err
-	}
-	if secure {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			_ = c.Close()
-			return nil, fmt.Errorf("split gateway address: %w", err)
-		}
-		t := tls.Client(c, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
-		if err := t.HandshakeContext(ctx); err != nil {
-			_ = c.Close()
-			return nil, fmt.Errorf("tls handshake with the gateway: %w", err)
-		}
-		c = t
 	}
 	w := newWire(c, l.down)
 	l.dials <- w

@@ -3,6 +3,7 @@ package discordfake
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -43,7 +44,9 @@ const (
 	eventsPerMin   = 120
 )
 
-func (s *Server) gatewayURL() string { return "ws://" + s.ln.Addr().String() + "/gateway" }
+func (s *Server) gatewayURL() string {
+	return "ws" + s.secure() + "://" + s.ln.Addr().String() + "/gateway"
+}
 
 // serveGateway is one web socket connection, from the handshake to its end.
 func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
@@ -104,11 +107,24 @@ func (c *conn) read() int {
 			if ce, ok := errors.AsType[*websocket.CloseError](err); ok && ce.Code != websocket.CloseAbnormalClosure {
 				return ce.Code
 			}
+			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+				c.expire()
+			}
 			return 0
 		}
 		c.s.mu.Lock()
 		c.handle(data)
 		c.s.mu.Unlock()
+	}
+}
+
+// expire ends a connection whose client has sent no heartbeat.
+func (c *conn) expire() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if !c.closing {
+		c.closing, c.final = true, true
+		_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeTimedOut, ""), time.Now().Add(time.Second))
 	}
 }
 

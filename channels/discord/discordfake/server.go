@@ -25,6 +25,8 @@ type Options struct {
 	BotName string
 	// Listener is where to serve; a free port of 127.0.0.1 when nil.
 	Listener net.Listener
+	// Secure tells that Listener speaks TLS: the server then names https and wss addresses.
+	Secure bool
 	// Heartbeat is the interval that HELLO asks for; 41.25 s when 0.
 	Heartbeat time.Duration
 	// Privileged are the privileged intents switched on for the application in the developer portal.
@@ -106,7 +108,14 @@ func New(o Options) (*Server, error) {
 }
 
 // URL is the base that stands for https://discord.com.
-func (s *Server) URL() string { return "http://" + s.ln.Addr().String() }
+func (s *Server) URL() string { return "http" + s.secure() + "://" + s.ln.Addr().String() }
+
+func (s *Server) secure() string {
+	if s.opts.Secure {
+		return "s"
+	}
+	return ""
+}
 
 // Close ends every connection and waits until nothing of the server runs any more.
 func (s *Server) Close() error {
