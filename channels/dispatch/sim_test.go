@@ -87,13 +87,15 @@ func (s *simulation) run() {
 	for name, events := range s.script() {
 		people.Go(func() { s.feed(name, events) })
 	}
-	for range s.rng.IntN(4) {
-		time.Sleep(time.Duration(s.rng.Int64N(int64(8 * time.Second))))
-		switch s.rng.IntN(4) {
-		case 0:
+	for range s.rng.IntN(8) {
+		time.Sleep(time.Duration(s.rng.Int64N(int64(4 * time.Second))))
+		switch s.rng.IntN(8) {
+		case 0, 1:
 			s.leave()
-		case 1:
+		case 2:
 			s.clearOutside()
+		case 3, 4, 5:
+			_ = s.serving().Wake(context.Background()) // it may not be ready
 		default:
 			s.crash()
 		}
@@ -246,10 +248,13 @@ func (s *simulation) feed(name string, events []channels.Inbound) {
 }
 
 func (s *simulation) accept(events ...channels.Inbound) error {
+	return s.serving().Accept(context.Background(), events...)
+}
+
+func (s *simulation) serving() *dispatch.Dispatcher {
 	s.current.Lock()
-	d := s.current.Dispatcher
-	s.current.Unlock()
-	return d.Accept(context.Background(), events...)
+	defer s.current.Unlock()
+	return s.current.Dispatcher
 }
 
 // judge returns the promises that were broken.
