@@ -79,19 +79,20 @@ func (a *Adapter) reply(ctx context.Context, m channels.Outbound, h handle, mess
 		switch {
 		case r.accepted():
 			return sending{sent: r.sent}, true
-		case r.reason == badReplyToken && doubt:
-			return sending{err: r.because(channels.Ambiguous, errTokenSpent)}, true
-		case r.reason == badReplyToken:
+		case !r.refused():
+			doubt = true
+			a.log.Warn("outcome of a reply is unknown", "delivery", m.ID, "try", try+1, "err", r.error(channels.Ambiguous))
+		case r.reason == badReplyToken && !doubt:
 			a.log.Info("reply token refused, sending a push", "delivery", m.ID)
 			return sending{}, false
-		case r.refused() && try == 0:
+		case r.reason == badReplyToken:
+			return sending{err: r.because(channels.Ambiguous, errTokenSpent)}, true
+		case try == 0:
 			// Nothing came of this attempt, whatever became of one before it.
 			return sending{err: r.error(kindOf(r))}, true
-		case r.refused():
+		default:
 			return sending{err: r.because(channels.Ambiguous, errUnknownReply)}, true
 		}
-		doubt = true
-		a.log.Warn("outcome of a reply is unknown", "delivery", m.ID, "try", try+1, "err", r.error(channels.Ambiguous))
 	}
 	return sending{err: &channels.Error{Kind: channels.Ambiguous, Err: errUnknownReply}}, true
 }

@@ -63,6 +63,7 @@ func TestSendNeverShowsAnAnswerTwice(t *testing.T) {
 		{name: "lost, then limited", age: inTime, reply: fault(dropped, linefake.Fault{Status: 429}), want: channels.Ambiguous, calls: [2]int{2, 0}},
 		{name: "lost, then 401", age: inTime, reply: fault(answerLost, linefake.Fault{Status: 401}), want: channels.Ambiguous, bubbles: []linefake.Via{linefake.Replied}, calls: [2]int{2, 0}},
 
+		{name: "500 with the words of a refusal", age: inTime, reply: fault(linefake.Fault{Status: 500, Handled: true, Message: linefake.InvalidReplyToken}), want: channels.Ambiguous, bubbles: []linefake.Via{linefake.Replied}, calls: [2]int{2, 0}},
 		{name: "limited", age: inTime, reply: fault(linefake.Fault{Status: 429}), want: channels.RateLimited, calls: [2]int{1, 0}},
 		{name: "unauthorized", age: inTime, reply: fault(linefake.Fault{Status: 401}), want: channels.Unauthorized, calls: [2]int{1, 0}},
 		{name: "forbidden", age: inTime, reply: fault(linefake.Fault{Status: 403}), want: channels.Permanent, calls: [2]int{1, 0}},

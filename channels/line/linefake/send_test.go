@@ -161,9 +161,12 @@ func TestQuotaCountsRecipientsAndReplyIsFree(t *testing.T) {
 	if w.bot.Pushed() != 4 {
 		t.Errorf("%d pushed, want 4", w.bot.Pushed())
 	}
+	w.bot.SetQuota(5)
+	w.expect(w.push(alice.ID, "after the plan was changed"), 200, "")
+	w.bot.SetQuota(4)
 	for path, want := range map[string]string{
 		"/v2/bot/message/quota":             `{"type":"limited","value":4}`,
-		"/v2/bot/message/quota/consumption": `{"totalUsage":4}`,
+		"/v2/bot/message/quota/consumption": `{"totalUsage":5}`,
 	} {
 		if got := w.call("GET", path, ""); string(got.body) != want {
 			t.Errorf("%s: %s, want %s", path, got.body, want)
