@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func (s *Store) indexSessions(ctx context.Context, ids []string) error {
 		}
 		return nil
 	})
-	if err != nil && !redis.HasErrorPrefix(err, "redis: nil") && err != redis.Nil { //nolint:errorlint // the pipeline's first error
+	if err != nil && !errors.Is(err, redis.Nil) { // a hash without the field is another's
 		return err
 	}
 	var members []redis.Z

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -66,11 +67,21 @@ func (s *Store) enterSession(ctx context.Context, id sessionstore.ID) (leave fun
 	if err != nil {
 		return nil, err
 	}
-	if err := id.Validate(); err != nil {
+	if err := checkID(id); err != nil {
 		leave()
 		return nil, err
 	}
 	return leave, nil
+}
+
+// checkID refuses an ID whose key is another session's: those of "a" are P:a, P:a:messages and P:a:counter.
+func checkID(id sessionstore.ID) error {
+	for _, end := range []string{":messages", ":counter"} {
+		if strings.HasSuffix(string(id), end) {
+			return fmt.Errorf("%w: ends in %s, as the SDK names a key of another session", sessionstore.ErrInvalidID, end)
+		}
+	}
+	return id.Validate()
 }
 
 // validItem is sessionstore.ValidItem for text: Python insists on UTF-8.
