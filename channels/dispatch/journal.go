@@ -138,3 +138,36 @@ type Stats struct {
 	// Oldest is when the oldest pending entry was received, the zero time when there is none.
 	Oldest time.Time
 }
+
+// Inspector is implemented by journals that show an operator what waits and what is set aside, and give
+// that another try. Pages begin after a sequence number; an empty page means that there are no more.
+type Inspector interface {
+	// Outbox returns up to limit deliveries in a state other than Delivered, in the order of commit.
+	Outbox(ctx context.Context, state State, after uint64, limit int) ([]Kept, error)
+	// DeadLetters returns up to limit events that were set aside, in the order of their entries.
+	DeadLetters(ctx context.Context, after uint64, limit int) ([]DeadLetter, error)
+	// Release lets a delivery that is held, unknown or dead wait again, due at once. It keeps its place in
+	// the order of commit, its attempts, and whether it is uncertain: one that is unknown is. ErrNotFound.
+	Release(ctx context.Context, seq uint64) error
+	// Revive makes a dead letter a pending entry again, with a Seq of its own and no attempts. ErrNotFound.
+	Revive(ctx context.Context, seq uint64) (Entry, error)
+}
+
+// Kept is a delivery in the journal.
+type Kept struct {
+	// Seq orders the outbox and identifies the delivery, also after its ID was used again.
+	Seq uint64 `json:"seq"`
+	Delivery
+	State State `json:"state"`
+	// Settled is when it was settled for good, zero while it waits or is held.
+	Settled time.Time `json:"settled,omitzero"`
+}
+
+// DeadLetter is an event that was set aside.
+type DeadLetter struct {
+	Entry
+	// Dead is when and DeadReason why it was set aside; LastError is the reason of its last failed attempt.
+	Dead       time.Time `json:"dead"`
+	DeadReason string    `json:"dead_reason"`
+	LastError  string    `json:"last_error,omitempty"`
+}

@@ -22,6 +22,7 @@ var (
 	_ sessionstore.Rewriter = (*DB)(nil)
 	_ sessionstore.Forker   = (*DB)(nil)
 	_ dispatch.Journal      = (*DB)(nil)
+	_ dispatch.Inspector    = (*DB)(nil)
 )
 
 // DB is an open file. Make one with Open.

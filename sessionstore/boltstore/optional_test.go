@@ -23,3 +23,8 @@ func TestRewriter(t *testing.T) {
 	t.Parallel()
 	storetest.Rewriter(t, func(t *testing.T) storetest.Rewriting { return openTest(t, Options{}) })
 }
+
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	storetest.Inspector(t, func(t *testing.T) storetest.Inspecting { return openTest(t, Options{}) })
+}

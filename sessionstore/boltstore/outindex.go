@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -91,7 +92,9 @@ func (x *outboxIndex) set(ref outboxRef) {
 		}
 		made := &ref
 		x.byID[ref.id] = made
-		x.order = append(x.order, made)
+		// At the end, but for one that was settled and is released.
+		at, _ := slices.BinarySearchFunc(x.order, ref.seq, func(o *outboxRef, seq uint64) int { return cmp.Compare(o.seq, seq) })
+		x.order = slices.Insert(x.order, at, made)
 	}
 }
 

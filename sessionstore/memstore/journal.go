@@ -22,20 +22,24 @@ type journal struct {
 	known  map[event]time.Time // when each event is forgotten
 	swept  time.Time
 	seq    uint64
+	outSeq uint64
 	inbox  []*entry
-	dead   []sessionstore.ID // of dead letters
+	dead   []*letter
 	outbox []*delivery
 }
 
 // entry is one pending event; the event itself is kept encoded, so that what is returned is a copy.
 type entry struct {
 	dispatch.Entry
-	encoded []byte
+	lastError string
+	encoded   []byte
 }
 
 // delivery is one reply with its state; the message itself is kept encoded.
 type delivery struct {
 	dispatch.Delivery
+	seq       uint64
+	settledAt time.Time
 	state     dispatch.State
 	uncertain bool
 	encoded   []byte
@@ -156,7 +160,7 @@ func (j *journal) find(seq uint64) (int, bool) {
 }
 
 // Fail implements dispatch.Journal. Entries that are no longer pending are passed over.
-func (s *Store) Fail(ctx context.Context, seqs []uint64, _ string) error {
+func (s *Store) Fail(ctx context.Context, seqs []uint64, reason string) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("count failed attempt: %w", err)
 	}
@@ -164,6 +168,7 @@ func (s *Store) Fail(ctx context.Context, seqs []uint64, _ string) error {
 	for _, seq := range seqs {
 		if i, ok := s.journal.find(seq); ok {
 			s.journal.inbox[i].Attempts++
+			s.journal.inbox[i].lastError = reason
 		}
 	}
 	return nil
@@ -205,12 +210,16 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	}
 	for _, seq := range r.Consumed {
 		if i, ok := s.journal.find(seq); ok {
-			session := s.journal.inbox[i].Session
+			e := s.journal.inbox[i]
 			s.journal.inbox = slices.Delete(s.journal.inbox, i, i+1)
 			if r.Dead != "" {
-				s.journal.dead = append(s.journal.dead, session)
+				s.journal.dead = append(s.journal.dead, &letter{entry: e, at: now(), reason: r.Dead})
 			}
 		}
+	}
+	for _, d := range replies {
+		s.journal.outSeq++
+		d.seq = s.journal.outSeq
 	}
 	s.journal.outbox = append(s.journal.outbox, replies...)
 	return nil
@@ -342,6 +351,9 @@ func (s *Store) Settle(ctx context.Context, id string, o dispatch.Outcome) error
 		d.Attempts++
 	}
 	d.state, d.Reason, d.NextAt = o.State, o.Reason, time.Time{}
+	if d.settled() {
+		d.settledAt = now()
+	}
 	if o.State == dispatch.Waiting {
 		d.NextAt = o.NextAt.UTC().Round(0)
 		d.uncertain = d.uncertain && !o.Certain
@@ -372,11 +384,4 @@ func (s *Store) Stats(ctx context.Context) (dispatch.Stats, error) {
 		st.Oldest = s.journal.inbox[0].Received
 	}
 	return st, nil
-}
-
-// erase forgets what belongs to a session.
-func (j *journal) erase(id sessionstore.ID) {
-	j.inbox = slices.DeleteFunc(j.inbox, func(e *entry) bool { return e.Session == id })
-	j.outbox = slices.DeleteFunc(j.outbox, func(d *delivery) bool { return d.Session == id })
-	j.dead = slices.DeleteFunc(j.dead, func(other sessionstore.ID) bool { return other == id })
 }

@@ -21,6 +21,7 @@ var (
 	_ sessionstore.Rewriter = (*Store)(nil)
 	_ sessionstore.Forker   = (*Store)(nil)
 	_ dispatch.Journal      = (*Store)(nil)
+	_ dispatch.Inspector    = (*Store)(nil)
 )
 
 // How long a Store made by New keeps things.

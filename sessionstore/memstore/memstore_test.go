@@ -51,3 +51,8 @@ func TestRewriter(t *testing.T) {
 	t.Parallel()
 	storetest.Rewriter(t, func(*testing.T) storetest.Rewriting { return memstore.New() })
 }
+
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	storetest.Inspector(t, func(*testing.T) storetest.Inspecting { return memstore.New() })
+}
