@@ -132,7 +132,7 @@ func (a *Adapter) Run(ctx context.Context, _ channels.Sink) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end of ctx is the regular end
 		}
 		if channels.KindOf(err) == channels.Unauthorized {
 			return fmt.Errorf("run line channel %q: %w", a.info.Channel, err)

@@ -3,7 +3,6 @@ package line_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"net/http"
 
 	"botd/channels"
@@ -39,7 +38,7 @@ func Example() {
 		APIBase: platform.URL(), HTTPClient: &http.Client{Transport: platform.Transport()},
 	})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	mux.Handle("/line", line.Handler(echo{a}, a))
 

@@ -106,7 +106,7 @@ func (m *media) Read(p []byte) (int, error) {
 	}
 	n, err := m.Reader.Read(p[:min(int64(len(p)), m.left)])
 	m.left -= int64(n)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = &channels.Error{Kind: channels.Transient, Err: fmt.Errorf("%s: %w", m.what, err)}
 	}
 	return n, err
@@ -148,7 +148,7 @@ func (c *client) preparationFailed(ctx context.Context, id string) bool {
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.timeout)
 		defer cancel()
-		res, status, err := api.WithContext(ctx).GetMessageContentTranscodingByMessageIdWithHttpInfo(id)
+		res, status, err := api.WithContext(ctx).GetMessageContentTranscodingByMessageIdWithHttpInfo(id) //nolint:bodyclose // the client closes it on success and its context on failure
 		if res == nil {
 			return result{}
 		}
@@ -179,7 +179,7 @@ func watch(ctx context.Context) (*watched, context.Context) {
 func (w *watched) Read(p []byte) (int, error) {
 	w.timer.Reset(stallTimeout)
 	n, err := w.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = w.explain(err)
 	}
 	return n, err

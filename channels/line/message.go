@@ -58,7 +58,7 @@ func (a *Adapter) fill(in *channels.Inbound, m message) error {
 	if m.QuotedMessageID != "" && a.sent.has(m.QuotedMessageID) {
 		in.Mentioned = true
 	}
-	part := channels.Part{}
+	var part channels.Part
 	switch m.Type {
 	case "text":
 		text, self := stripSelf(m.Text, m.Mention.Mentionees)

@@ -3,6 +3,7 @@ package line_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -247,7 +248,7 @@ func TestPush(t *testing.T) {
 					}
 				} else {
 					expectKind(t, err, tt.want)
-					if e, _ := err.(*channels.Error); e != nil && e.RetryAfter != tt.after {
+					if e, ok := errors.AsType[*channels.Error](err); ok && e.RetryAfter != tt.after {
 						t.Errorf("retry after %v, want %v", e.RetryAfter, tt.after)
 					}
 				}

@@ -2,6 +2,7 @@ package linefake
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -181,9 +182,7 @@ type Other struct {
 func (o Other) caption() string { return "" }
 
 func (o Other) fill(_ *Chat, _ string, m map[string]any) {
-	for k, v := range o.Properties {
-		m[k] = v
-	}
+	maps.Copy(m, o.Properties)
 	m["type"] = o.Type
 }
 

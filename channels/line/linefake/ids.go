@@ -15,7 +15,7 @@ func (s *Server) hexID(prefix string) string { return prefix + s.hex(16) }
 func (s *Server) hex(n int) string {
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(s.rng.Uint32())
+		b[i] = byte(s.rng.Uint32() & 0xff)
 	}
 	return hex.EncodeToString(b)
 }

@@ -63,7 +63,6 @@ type Server struct {
 	plan    Plan
 	subs    map[*subscriber]struct{}
 	changed chan struct{}
-	batches int
 }
 
 // New returns a platform without bots or people. Close it after use.
@@ -118,7 +117,7 @@ func (s *Server) Listen(addr string) error {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("listen on %q: only loopback addresses are served", addr)
 	}
-	ln, err := net.Listen("tcp", addr)
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -71,7 +71,7 @@ type recorder struct {
 // run reports whether the handler came to its end.
 func (w *recorder) run(h http.Handler, r *http.Request) (whole bool) {
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
 			panic(p)
 		}
 	}()
