@@ -57,6 +57,8 @@ type Adapter struct {
 	opts     Options
 	rooms    *rooms
 	terminal *terminal
+	// handed is closed when every line of the terminal was handed in.
+	handed chan struct{}
 	// ended is closed when Run returns.
 	ended   chan struct{}
 	endOnce sync.Once
@@ -91,7 +93,7 @@ func New(o Options) (*Adapter, error) {
 	}
 	a := &Adapter{opts: o, rooms: newRooms(o.Keep), ended: make(chan struct{})}
 	if o.In != nil {
-		a.terminal = newTerminal(o)
+		a.terminal, a.handed = newTerminal(o), make(chan struct{})
 	}
 	return a, nil
 }
@@ -180,14 +182,9 @@ func (a *Adapter) isTerminal(to channels.Address) bool {
 	return a.terminal != nil && to.Kind == channels.Direct && to.Room == terminalRoom
 }
 
-// InputEnded is closed when the terminal's input has ended; nil without a terminal. Answers are still
-// written until Run is told to end.
-func (a *Adapter) InputEnded() <-chan struct{} {
-	if a.terminal == nil {
-		return nil
-	}
-	return a.terminal.ended
-}
+// InputEnded is closed when the terminal's input has ended and every line of it was handed in; nil without
+// a terminal. Answers are still written until Run is told to end.
+func (a *Adapter) InputEnded() <-chan struct{} { return a.handed }
 
 // Run implements channels.Adapter: it reads the terminal and serves HTTP. Reading that cannot be
 // interrupted, as of a real terminal, goes on in the background until it returns by itself.
@@ -221,6 +218,7 @@ func (a *Adapter) Run(ctx context.Context, sink channels.Sink) error {
 
 // converse hands in each line of the terminal.
 func (a *Adapter) converse(ctx context.Context, sink channels.Sink) {
+	defer close(a.handed)
 	for line := range a.terminal.lines(ctx) {
 		in := channels.Inbound{
 			ID: newID(), Kind: channels.Message, Time: time.Now(), Mentioned: true,
