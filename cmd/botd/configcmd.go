@@ -7,12 +7,7 @@ import (
 	"botd/config"
 )
 
-// configCmd shows configurations.
-type configCmd struct {
-	Example configExampleCmd `cmd:"" help:"Print a commented configuration that shows every key."`
-	Show    configShowCmd    `cmd:"" help:"Print the configuration with defaults filled in and secrets hidden."`
-}
-
+// configExampleCmd prints the example.
 type configExampleCmd struct{}
 
 // Run is called by the command line.
@@ -21,6 +16,7 @@ func (configExampleCmd) Run(p *process) error {
 	return err
 }
 
+// configShowCmd prints what a configuration means.
 type configShowCmd struct {
 	configFlag
 }

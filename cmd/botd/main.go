@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
 	"botd/config"
 )
@@ -31,12 +31,21 @@ Without --config, botd reads botd.yaml in the working directory if there is one,
 Exit codes: 0 success, 1 failure while running, 2 the configuration has problems, 64 wrong usage.`
 
 // commands are the command line: one line for each command, each in a file of its own.
-type commands struct {
-	Run         runCmd         `cmd:"" help:"Run the gateway."`
-	Check       checkCmd       `cmd:"" help:"Check the configuration without going online."`
-	Config      configCmd      `cmd:"" help:"Show the configuration, or an example of one."`
-	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running gateway how it is, for container health checks."`
-	Version     versionCmd     `cmd:"" help:"Print version and build."`
+func commands(p *process) *cobra.Command {
+	root := &cobra.Command{
+		Use: "botd", Long: wrap(description), RunE: help,
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	add(root, p, "run", "Run the gateway.", &runCmd{})
+	add(root, p, "chat", "Talk to the bot in this terminal.", &chatCmd{})
+	add(root, p, "check", "Check the configuration without going online.", &checkCmd{})
+	show := group(root, "config", "Show the configuration, or an example of one.")
+	add(show, p, "example", "Print a commented configuration that shows every key.", &configExampleCmd{})
+	add(show, p, "show", "Print the configuration with defaults filled in and secrets hidden.", &configShowCmd{})
+	add(root, p, "healthcheck", "Ask a running gateway how it is, for container health checks.", &healthcheckCmd{})
+	add(root, p, "version", "Print version and build.", &versionCmd{})
+	return root
 }
 
 // process is the world that a command runs in.
@@ -55,29 +64,19 @@ func main() {
 
 // execute runs one command line and returns its exit code.
 func execute(args []string, p *process) int {
-	code := -1
-	parser, err := kong.New(&commands{},
-		kong.Name("botd"), kong.Description(description), kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Writers(p.stdout, p.stderr),
-		kong.Exit(func(c int) { code = c }), // after help was shown
-	)
-	if err != nil {
-		fmt.Fprintln(p.stderr, "botd:", err)
-		return exitFailure
-	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	command, err := parser.Parse(args)
-	if code >= 0 {
-		return code
-	}
-	if err != nil {
+	cobra.EnableCommandSorting = false // they are in the order of use
+	root := commands(p)
+	root.SetArgs(args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(p.ctx)
+	failed, understood := errors.AsType[runError](err)
+	if err != nil && !understood {
 		fmt.Fprintf(p.stderr, "botd: %v\n\nRun \"botd --help\" for the commands.\n", err)
 		return exitUsage
 	}
-	return exitCode(command.Run(p), p.stderr)
+	return exitCode(failed.error, p.stderr)
 }
 
 // quietError is an error that was reported already.

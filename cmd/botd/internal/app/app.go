@@ -59,7 +59,8 @@ const (
 	closed
 )
 
-// New builds the gateway, opens its store and listens. An App that is not run must be closed.
+// New builds the gateway, opens its store and listens, unless server.listen is empty. An App that is not
+// run must be closed.
 func New(cfg *config.Config, o Options) (_ *App, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -100,8 +101,10 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 	for _, c := range built {
 		a.channels = append(a.channels, &supervisor{adapter: c.Adapter, log: a.log.With("channel", c.Adapter.Info().Channel)})
 	}
-	if a.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Server.Listen); err != nil {
-		return nil, fmt.Errorf("listen on server.listen: %w", err)
+	if cfg.Server.Listen != "" {
+		if a.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Server.Listen); err != nil {
+			return nil, fmt.Errorf("listen on server.listen: %w", err)
+		}
 	}
 	a.server = newServer(a.handler(built), a.log)
 	return a, nil
@@ -123,8 +126,13 @@ func dispatchChannels(built []channel) []dispatch.Channel {
 	return out
 }
 
-// Addr returns the address that the HTTP server listens on.
-func (a *App) Addr() string { return a.listener.Addr().String() }
+// Addr returns the address that the HTTP server listens on, empty when there is none.
+func (a *App) Addr() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.Addr().String()
+}
 
 // Dispatcher returns the sink of all channels, through which sessions can be reset too.
 func (a *App) Dispatcher() *dispatch.Dispatcher { return a.dispatcher }
@@ -154,6 +162,9 @@ func (a *App) Run(ctx context.Context) error {
 		adapters.Go(func() { s.run(channelCtx, a.dispatcher) })
 	}
 	server.Go(func() {
+		if a.listener == nil {
+			return
+		}
 		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serve HTTP: %w", err)
 		}
@@ -218,6 +229,27 @@ func (a *App) announce(ctx context.Context) {
 	a.log.Info("ready", "version", a.opts.Version, "listen", a.Addr(), "channels", names,
 		"took", time.Since(a.started).Round(time.Millisecond).String())
 	a.opts.Notify("READY=1")
+}
+
+// AwaitIdle waits until every accepted message is answered and every answer delivered or given up.
+func (a *App) AwaitIdle(ctx context.Context) error {
+	const every = 10 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		stats, err := a.store.Stats(ctx)
+		if err != nil {
+			return fmt.Errorf("await idle: %w", err)
+		}
+		if stats.Pending == 0 && stats.Waiting == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // enter goes on to the next phase; false when it is not ahead.

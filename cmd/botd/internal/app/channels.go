@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"botd/channels"
+	"botd/channels/console"
 	"botd/channels/discord"
 	"botd/channels/dispatch"
 	"botd/channels/line"
@@ -28,6 +29,7 @@ type channelType struct {
 var channelTypes = map[config.ChannelType]channelType{
 	config.LINE:    {adapter: newLINE, path: func(c config.Channel) string { return c.LINE.WebhookPath }, webhook: lineWebhook},
 	config.Discord: {adapter: newDiscord},
+	config.Console: {adapter: newConsole},
 }
 
 // channel is one channel that was built.
@@ -93,4 +95,8 @@ func newDiscord(name string, c config.Channel, log *slog.Logger) (channels.Adapt
 		Channel: name, Token: c.Discord.Token.Reveal(), MessageContent: c.Discord.MessageContent,
 		APIBase: c.Discord.APIBase, Logger: log,
 	})
+}
+
+func newConsole(name string, c config.Channel, _ *slog.Logger) (channels.Adapter, error) {
+	return console.New(console.Options{Channel: name, Listen: c.Console.Listen})
 }

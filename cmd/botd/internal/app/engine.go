@@ -83,6 +83,11 @@ func buildEngine(cfg *config.Config, o Options) (*agent.Engine, error) {
 	return engine, nil
 }
 
+// DefaultAgent names the agent that answers where none is named: the first by name.
+func DefaultAgent(cfg *config.Config) string {
+	return slices.Min(slices.Collect(maps.Keys(cfg.Agents)))
+}
+
 // identifierKey keys the opaque identifiers that providers see instead of sessions and people. It is made
 // from a secret that exists anyway, so that they are the same after a restart and nobody else can make
 // them; they change with that secret.

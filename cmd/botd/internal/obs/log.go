@@ -25,7 +25,7 @@ func NewLogger(o LogOptions) (*slog.Logger, error) {
 	switch o.Format {
 	case "json", "text":
 	case "auto", "":
-		text = isTerminal(o.Writer)
+		text = IsTerminal(o.Writer)
 	default:
 		return nil, fmt.Errorf("unknown log format %q (want json, text or auto)", o.Format)
 	}
@@ -46,8 +46,9 @@ func ParseLevel(name string) (slog.Level, error) {
 	return l, nil
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal reports whether v, a reader or a writer, is a terminal.
+func IsTerminal(v any) bool {
+	f, ok := v.(*os.File)
 	if !ok {
 		return false
 	}
