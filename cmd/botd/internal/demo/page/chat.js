@@ -27,9 +27,10 @@ export class Chat {
       event.preventDefault();
       this.say(this.text.value);
     });
-    this.text.addEventListener("keydown", (event) => {
-      // Enter also confirms what an input method has composed.
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    // Enter sends, unless it confirms what an input method has composed: that makes no line break.
+    this.text.addEventListener("keydown", (event) => (this.shift = event.shiftKey));
+    this.text.addEventListener("beforeinput", (event) => {
+      if (event.inputType !== "insertLineBreak" || this.shift || event.isComposing) return;
       event.preventDefault();
       this.form.requestSubmit();
     });
@@ -57,10 +58,9 @@ export class Chat {
       this.places.set(place.id, place);
       place.tab = el(
         "button",
-        { type: "button", role: "tab", id: `tab-${place.id}`, click: () => this.show(place) },
+        { type: "button", role: "tab", id: `tab-${place.id}`, title: place.subtitle, click: () => this.show(place) },
         el("span", { class: "sigil", "aria-hidden": "true" }, this.platform === "discord" ? (place.group ? "#" : "@") : ""),
         el("span", {}, place.title),
-        el("small", {}, place.subtitle),
       );
       this.tabs.append(place.tab);
     }
@@ -177,7 +177,8 @@ export class Chat {
       "div",
       { class: "welcome" },
       avatar("botd", true),
-      el("strong", {}, this.at.group ? this.at.title : "botd"),
+      el("strong", {}, this.at.title),
+      el("small", {}, this.at.subtitle),
       kept > 0
         ? el("p", {}, `This chat is new, but botd remembers ${kept} items of it from before. Ask what it remembers.`)
         : el("p", {}, this.at.group ? "In a group botd answers when it is mentioned, and otherwise keeps quiet." : "Say something, or press one of the suggestions below."),
@@ -207,7 +208,7 @@ export class Chat {
     const mine = message.from === this.at.speaker;
     return el(
       "div",
-      { class: `message ${mine ? "mine" : "theirs"}${follows ? " follows" : ""}`, "data-bot": message.bot },
+      { class: `message ${mine ? "mine" : "theirs"}${follows ? " follows" : ""}`, "data-bot": String(message.bot) },
       mine ? null : avatar(message.name, message.bot),
       el(
         "div",
@@ -223,7 +224,7 @@ export class Chat {
     const names = ["botd", ...this.at.people.map((person) => person.name)];
     return el(
       "div",
-      { class: `message${follows ? " follows" : ""}`, "data-bot": message.bot },
+      { class: `message${follows ? " follows" : ""}`, "data-bot": String(message.bot) },
       this.quoted(message),
       avatar(message.name, message.bot),
       el(

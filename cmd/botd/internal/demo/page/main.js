@@ -22,12 +22,14 @@ function takeSession(session) {
 }
 
 function connect() {
+  let ended = false;
   const events = new EventSource("/api/events");
   events.addEventListener("snapshot", (event) => {
     const state = JSON.parse(event.data);
     for (const chat of all) chat.load(state.places.filter((place) => place.platform === chat.platform));
     state.sessions.forEach(takeSession);
     memory.show(memory.chat ?? chats.line);
+    ended = false;
     setStatus("live", "live");
     document.body.dataset.ready = "true";
   });
@@ -36,9 +38,12 @@ function connect() {
     if (update.session) takeSession(update.session);
     else for (const chat of all) chat.update(update);
   });
-  events.addEventListener("end", () => setStatus("lost", "the demo has stopped"));
+  events.addEventListener("end", () => {
+    ended = true;
+    setStatus("lost", "the demo has stopped");
+  });
   events.addEventListener("error", () => {
-    setStatus("lost", "not connected, trying again");
+    if (!ended) setStatus("lost", "not connected, trying again");
     if (events.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   });
 }
