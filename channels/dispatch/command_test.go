@@ -351,3 +351,44 @@ func TestCommands_InARow(t *testing.T) {
 		w.settled()
 	})
 }
+
+// slowReader is a session store that takes a time to read, less with each read.
+type slowReader struct {
+	sessionstore.Store
+	takes chan time.Duration
+}
+
+func (r slowReader) Items(ctx context.Context, id sessionstore.ID, limit int) ([]sessionstore.Item, error) {
+	select {
+	case wait := <-r.takes:
+		time.Sleep(wait)
+	default:
+	}
+	return r.Store.Items(ctx, id, limit)
+}
+
+// TestStop_TurnThatIsAboutToFindItsAnswer: the answer is in the session already, left by a process that
+// died; a stop that overtakes the turn on its way to it must not leave it unsaid.
+func TestStop_TurnThatIsAboutToFindItsAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sick *sickJournal
+		w := begin(t, withSickJournal(&sick), withForeignStore)
+		sick.set(func(j *sickJournal) { j.commit = errors.New("power fails") })
+		w.accept(direct("ann", "1", "hi"))
+		w.stop()
+		memory := w.memory
+		w = w.restart(func(s *setup) {
+			r := slowReader{Store: memory, takes: make(chan time.Duration, 1)}
+			r.takes <- time.Second
+			s.Store = r
+		})
+		w.run()
+		w.accept(direct("ann", "2", "/stop"))
+		pass(time.Minute)
+		w.shows("re hi", noticeNothing)
+		if got := contents(t, memory, "ch:user:ann"); !slices.Equal(got, []string{"u:hi", "a:re hi"}) {
+			t.Errorf("session holds %q", got)
+		}
+	})
+}

@@ -71,13 +71,11 @@ func (d *Dispatcher) render(s speech) (sends []channels.Outbound, err error) {
 // ErrConsumed, one of the session store's, or that of the cut.
 func (d *Dispatcher) write(r TurnResult, entries []Entry, remember bool) error {
 	d.reserve(r.Replies)
-	remembered := d.atomic || !remember
 	err := d.persist(d.logAbout(r.Session, entries), func() error {
-		if !remembered {
+		if remember && !d.atomic {
 			if err := d.remember(r); err != nil {
 				return err
 			}
-			remembered = true
 		}
 		return d.opts.Journal.Commit(d.hard, d.forJournal(r))
 	})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"botd/agent"
 	"botd/channels"
 	"botd/channels/dispatch"
 )
@@ -314,9 +315,13 @@ func TestOutbox_UncertainAfterRestart(t *testing.T) {
 					return nil
 				}))
 				w.run()
+				w.stop() // between two attempts
+				w = w.restart(tt.change)
+				w.run()
 				pass(time.Minute)
+				w.stop()
 				if len(got) != 3 {
-					t.Fatalf("%d attempts after the restart, want 3", len(got))
+					t.Fatalf("%d attempts after the restarts, want 3", len(got))
 				}
 				for i, u := range got {
 					// A later attempt that surely failed says nothing of the first one.
@@ -440,4 +445,58 @@ func TestWake_TakesInWhatOthersChanged(t *testing.T) {
 		}
 		w.settled()
 	})
+}
+
+func TestWake_WhileACommitIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sick *sickJournal
+		w := begin(t, withSickJournal(&sick), once)
+		sick.set(func(j *sickJournal) {
+			j.committed = func() {
+				if err := w.Wake(context.Background()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+			}
+		})
+		w.accept(direct("ann", "1", "hi"))
+		pass(time.Minute)
+		w.shows("re hi")
+	})
+}
+
+func TestWake_WhatEndsWhileTheJournalIsReadIsNotTakenInAgain(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string]func(*sickJournal){
+		"inbox":  func(j *sickJournal) { j.pendingDelay = 10 * time.Second },
+		"outbox": func(j *sickJournal) { j.dueDelay = 10 * time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var sick *sickJournal
+				runs := 0
+				w := begin(t, withSickJournal(&sick), once, withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
+					runs++
+					time.Sleep(2 * time.Second)
+					return echo(ctx, turn)
+				}), withSends(func(context.Context, channels.Outbound) error {
+					time.Sleep(2 * time.Second)
+					return nil
+				}))
+				sick.set(slow)
+				w.accept(direct("ann", "1", "hi"))
+				for range 4 {
+					go func() { _ = w.Wake(context.Background()) }()
+					pass(time.Second)
+				}
+				pass(time.Hour)
+				w.shows("re hi")
+				if runs != 1 {
+					t.Errorf("%d runs of one message", runs)
+				}
+			})
+		})
+	}
 }

@@ -18,7 +18,8 @@ type sickJournal struct {
 	begin, pending                 error
 	pendingDelay, putDelay         time.Duration
 	putFirst                       time.Duration // before the put
-	commitDelay                    time.Duration
+	commitDelay, dueDelay          time.Duration
+	committed                      func() // called after each commit
 	puts, commits, settles, begins int
 }
 
@@ -75,7 +76,22 @@ func (j *sickJournal) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	if err := j.get(&j.commits, &j.commit, &j.commitDelay); err != nil {
 		return err
 	}
-	return j.Store.Commit(ctx, r)
+	err := j.Store.Commit(ctx, r)
+	if j.committed != nil {
+		j.committed()
+	}
+	return err
+}
+
+func (j *sickJournal) Due(ctx context.Context, now time.Time) iter.Seq2[dispatch.Delivery, error] {
+	return func(yield func(dispatch.Delivery, error) bool) {
+		for m, err := range j.Store.Due(ctx, now) {
+			if !yield(m, err) {
+				return
+			}
+		}
+		_ = j.get(nil, &j.pending, &j.dueDelay)
+	}
 }
 
 func (j *sickJournal) Fail(ctx context.Context, seqs []uint64, reason string) error {
