@@ -333,7 +333,6 @@ func (d *Dispatcher) drain(cut context.CancelFunc) {
 		d.stop(p.timer)
 	}
 	d.mu.Unlock()
-	d.turns.close()
 
 	ended := make(chan struct{})
 	go func() {

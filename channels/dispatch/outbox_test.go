@@ -451,7 +451,7 @@ func TestWake_WhileACommitIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sick *sickJournal
-		w := begin(t, withSickJournal(&sick), once)
+		w := begin(t, withSickJournal(&sick))
 		sick.set(func(j *sickJournal) {
 			j.committed = func() {
 				if err := w.Wake(context.Background()); err != nil {
@@ -477,7 +477,7 @@ func TestWake_WhatEndsWhileTheJournalIsReadIsNotTakenInAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sick *sickJournal
 				runs := 0
-				w := begin(t, withSickJournal(&sick), once, withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
+				w := begin(t, withSickJournal(&sick), withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
 					runs++
 					time.Sleep(2 * time.Second)
 					return echo(ctx, turn)
@@ -493,8 +493,8 @@ func TestWake_WhatEndsWhileTheJournalIsReadIsNotTakenInAgain(t *testing.T) {
 				}
 				pass(time.Hour)
 				w.shows("re hi")
-				if runs != 1 {
-					t.Errorf("%d runs of one message", runs)
+				if got := w.reports.ends(); runs != 1 || len(got) != 1 {
+					t.Errorf("%d runs of one message, which ended %q", runs, got)
 				}
 			})
 		})

@@ -473,6 +473,35 @@ func TestTurn_TypingIsKeptUpUntilTheAnswer(t *testing.T) {
 	}
 }
 
+// sluggish takes a second for each sign of typing, whatever its context says.
+type sluggish struct{ *typist }
+
+func (p sluggish) Typing(ctx context.Context, to channels.Address) error {
+	time.Sleep(time.Second)
+	return p.typist.Typing(ctx, to)
+}
+
+func TestTurn_NoTypingAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p *typist
+		w := begin(t, func(s *setup) {
+			p = &typist{platform: s.world.platform}
+			s.Adapter = sluggish{p}
+		}, withSends(func(context.Context, channels.Outbound) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if len(p.signs) != 1 {
+				t.Error("the answer is sent while a sign of typing is on its way")
+			}
+			return nil
+		}))
+		w.accept(direct("ann", "1", "hi"))
+		pass(time.Minute)
+		w.shows("re hi")
+	})
+}
+
 // register is a platform that knows people.
 type register struct {
 	*platform
