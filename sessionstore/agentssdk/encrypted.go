@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/envelope"
 )
 
 // Decrypt opens the envelopes of EncryptedSession among rows. Rows that are none pass as they are, and an
@@ -12,7 +13,7 @@ import (
 // it was sealed, as EncryptedSession counts; zero takes envelopes of any age.
 func Decrypt(rows Rows, key *Key, ttl time.Duration) Rows {
 	return change(rows, func(r Row) (Row, string) {
-		token, ok := sealed(r.Raw)
+		token, ok := envelope.Token(r.Raw)
 		if !ok {
 			return r, ""
 		}
@@ -37,7 +38,7 @@ func Decrypt(rows Rows, key *Key, ttl time.Duration) Rows {
 // time becomes the envelope's, which EncryptedSession's ttl counts from; one without a time is sealed now.
 func Encrypt(rows Rows, key *Key) Rows {
 	return change(rows, func(r Row) (Row, string) {
-		if _, ok := sealed(r.Raw); ok {
+		if _, ok := envelope.Token(r.Raw); ok {
 			return r, ""
 		}
 		at := r.At

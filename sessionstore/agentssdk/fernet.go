@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -164,27 +163,4 @@ func pythonBase64(s string) (decoded []byte, ok bool) {
 
 func isBase64(c byte) bool {
 	return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
-}
-
-// envelope is how EncryptedSession stores an item.
-type envelope struct {
-	Enc     json.RawMessage `json:"__enc__"`
-	Version json.RawMessage `json:"v"`
-	KeyID   json.RawMessage `json:"kid"`
-	Payload json.RawMessage `json:"payload"`
-}
-
-// sealed returns the token inside an envelope; ok is false when raw is no envelope.
-func sealed(raw []byte) (token string, ok bool) {
-	var e envelope
-	if json.Unmarshal(raw, &e) != nil || e.Version == nil || e.KeyID == nil || e.Payload == nil {
-		return "", false
-	}
-	switch string(e.Enc) {
-	case "1", "1.0", "true": // what equals 1 in Python
-	default:
-		return "", false
-	}
-	_ = json.Unmarshal(e.Payload, &token) // a payload that is no text opens with no key
-	return token, true
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/envelope"
 )
 
 // sessionsPage is how many sessions are listed at once.
@@ -68,7 +69,7 @@ func WriteStore(ctx context.Context, s Target, rows Rows, o Options) (Report, er
 	w := storeWriter{store: s, sessions: newApart()}
 	var failed error
 	for r := range good(rows, o, &w.rep, &failed) {
-		if _, ok := sealed(r.Raw); ok {
+		if _, ok := envelope.Token(r.Raw); ok {
 			w.rep.fault(o, &Fault{Number: r.Number, Session: r.Session, Reason: ReasonSealed})
 			continue
 		}

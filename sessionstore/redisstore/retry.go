@@ -14,6 +14,10 @@ import (
 // written or not. A batch with a turn can simply be appended again.
 var ErrOutcomeUnknown = errors.New("connection lost before Redis answered; the write may have happened")
 
+// ErrSealed is returned by Pop when the newest item is an envelope of EncryptedSession, which nobody can
+// judge here; nothing was removed.
+var ErrSealed = errors.New("the newest item was encrypted by the Agents SDK's EncryptedSession")
+
 // attempts is how often an operation is tried; the waits between them double from firstWait.
 const (
 	attempts  = 4
@@ -43,7 +47,7 @@ func judge(err error) outcome {
 		redis.IsTryAgainError(err) || redis.IsMasterDownError(err) || redis.IsMaxClientsError(err) {
 		return again // a server that starts, or a replica that is about to take over
 	}
-	if _, ok := errors.AsType[redis.Error](err); ok || errors.Is(err, redis.ErrClosed) {
+	if _, ok := errors.AsType[redis.Error](err); ok || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrSealed) {
 		return failed
 	}
 	return unknown

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/envelope"
 )
 
 var (
@@ -87,7 +88,8 @@ func checkID(id sessionstore.ID) error {
 // validItem is sessionstore.ValidItem for text: Python insists on UTF-8.
 func validItem(raw []byte) bool { return utf8.Valid(raw) && sessionstore.ValidItem(raw) }
 
-// Items implements sessionstore.Store. Messages that are no JSON objects are passed over.
+// Items implements sessionstore.Store. Messages that are no JSON objects, or envelopes of the SDK's
+// EncryptedSession, are passed over.
 func (s *Store) Items(ctx context.Context, id sessionstore.ID, limit int) ([]sessionstore.Item, error) {
 	leave, err := s.enterSession(ctx, id)
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *Store) items(ctx context.Context, id sessionstore.ID, limit int) ([]ses
 			return nil, err
 		}
 		for i, raw := range slices.Backward(w.messages) {
-			if validItem(raw) {
+			if _, sealed := envelope.Token(raw); !sealed && validItem(raw) {
 				items = append(items, w.item(i))
 			}
 		}
@@ -296,6 +298,9 @@ func (s *Store) pop(ctx context.Context, id sessionstore.ID) (it sessionstore.It
 		answer, err := s.do.pop.Run(ctx, s.client, s.keys(id), string(id), s.ttl.Milliseconds()).StringSlice()
 		if errors.Is(err, redis.Nil) {
 			return nil
+		}
+		if redis.HasErrorPrefix(err, "SEALED") {
+			return ErrSealed
 		}
 		if err != nil {
 			return err

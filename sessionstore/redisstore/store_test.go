@@ -195,6 +195,23 @@ func TestPopPassesOverCorruptMessages(t *testing.T) {
 	}
 }
 
+// Ciphertext must not reach a model, and must not be thrown away as corrupt.
+func TestItemsOfEncryptedSession(t *testing.T) {
+	t.Parallel()
+	s, py := shared(t)
+	const sealed = `{"__enc__":1,"v":1,"kid":"hkdf-v1","payload":"gAAA"}`
+	py.add("s", `{"n":1}`, sealed, `{"__enc__":2}`, sealed)
+	if got := dbtest.Raws(t, s, "s", 9); !cmp.Equal(got, []string{`{"n":1}`, `{"__enc__":2}`}) {
+		t.Errorf("got %q", got)
+	}
+	if _, err := s.Pop(t.Context(), "s"); !errors.Is(err, redisstore.ErrSealed) {
+		t.Errorf("pop: %v", err)
+	}
+	if got := py.get("s"); len(got) != 4 {
+		t.Errorf("left: %q", got)
+	}
+}
+
 func TestLongHistoryOfPythons(t *testing.T) {
 	t.Parallel()
 	s, py := shared(t)

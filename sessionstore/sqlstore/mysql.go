@@ -201,7 +201,7 @@ func (db *mysqlDB) write(ctx context.Context, safe bool, do func(context.Context
 // lost reports whether an error is of the connection and not of the server or this package.
 func lost(err error) bool {
 	_, answered := errors.AsType[*mysql.MySQLError](err)
-	return !answered && !errors.Is(err, sessionstore.ErrStale) && !errors.Is(err, mysql.ErrPktTooLarge)
+	return !answered && !errors.Is(err, sessionstore.ErrStale) && !errors.Is(err, ErrSealed) && !errors.Is(err, mysql.ErrPktTooLarge)
 }
 
 func (db *mysqlDB) sessions(ctx context.Context, prefix string, after sessionstore.ID, limit int) (infos []sessionstore.Info, err error) {

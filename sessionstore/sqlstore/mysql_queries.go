@@ -146,6 +146,9 @@ func (q mysqlQueries) pop(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (
 		if errors.Is(err, sql.ErrNoRows) {
 			return it, false, nil
 		}
+		if err == nil && r.sealed() {
+			err = ErrSealed
+		}
 		if err != nil {
 			return it, false, err
 		}

@@ -219,6 +219,9 @@ func (db *postgresDB) takeNewest(ctx context.Context, conn *pgxpool.Conn, key st
 		if errors.Is(err, pgx.ErrNoRows) {
 			return it, false, nil
 		}
+		if err == nil && r.sealed() {
+			err = ErrSealed
+		}
 		if err != nil {
 			return it, false, err
 		}
@@ -235,7 +238,8 @@ func (db *postgresDB) takeNewest(ctx context.Context, conn *pgxpool.Conn, key st
 
 // uncommitted marks the loss of a connection before anything was asked to commit.
 func uncommitted(err error) error {
-	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && !strings.HasPrefix(pe.Code, "57P") {
+	pe, answered := errors.AsType[*pgconn.PgError](err)
+	if answered && !strings.HasPrefix(pe.Code, "57P") || errors.Is(err, ErrSealed) {
 		return err
 	}
 	return &unsentError{err}
@@ -308,6 +312,9 @@ func judgePostgres(err error) outcome {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	if unsent || unconnected || pgconn.SafeToRetry(err) {
 		return again
+	}
+	if errors.Is(err, ErrSealed) {
+		return failed
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {

@@ -199,6 +199,38 @@ func TestTheSDKAndGoShareAServer(t *testing.T) {
 	}
 }
 
+// Ciphertext must not reach a model, and must not be thrown away as corrupt.
+func TestItemsOfEncryptedSession(t *testing.T) {
+	t.Parallel()
+	const sealed = `{"__enc__":1,"v":1,"kid":"hkdf-v1","payload":"gAAA"}`
+	check := func(t *testing.T, s *sqlstore.Store, id sessionstore.ID, want ...string) {
+		if got := dbtest.Raws(t, s, id, 9); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for range 2 {
+			if _, err := s.Pop(t.Context(), id); !errors.Is(err, sqlstore.ErrSealed) {
+				t.Errorf("pop: %v", err)
+			}
+		}
+	}
+	for _, srv := range servers {
+		t.Run(srv.name, func(t *testing.T) {
+			t.Parallel()
+			u, py := srv.make(t)
+			s := open(t, u.String())
+			py.add("s", `{"n":1}`, sealed, `{"__enc__":2}`, sealed)
+			check(t, s, "s", `{"n":1}`, `{"__enc__":2}`)
+			if got := py.get("s"); len(got) != 4 {
+				t.Errorf("left: %q", got)
+			}
+		})
+	}
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		check(t, openFile(t, copyFile(t, "agents_sdk_sqlite_0.22.0.db")), "enc:U1")
+	})
+}
+
 func TestManyStartAtOnceOnAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	for _, srv := range servers {

@@ -130,6 +130,9 @@ func (q sqliteQueries) pop(ctx context.Context, st *statements, id sessionstore.
 		if errors.Is(err, sql.ErrNoRows) {
 			return it, false, nil
 		}
+		if err == nil && r.sealed() {
+			err = ErrSealed
+		}
 		if err != nil {
 			return it, false, err
 		}

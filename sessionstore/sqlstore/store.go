@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/envelope"
 )
 
 var (
@@ -24,6 +25,9 @@ var (
 	ErrOutcomeUnknown = errors.New("connection lost before the database answered; the write may have happened")
 	// ErrSchema is returned by Open for tables that this package must not or cannot use.
 	ErrSchema = errors.New("unsuitable tables")
+	// ErrSealed is returned by Pop when the newest item is an envelope of EncryptedSession, which nobody
+	// can judge here; nothing was removed.
+	ErrSealed = errors.New("the newest item was encrypted by the Agents SDK's EncryptedSession")
 	// ErrURL is returned by Open for a URL that it does not understand.
 	ErrURL = errors.New("invalid database URL")
 )
@@ -64,6 +68,12 @@ type row struct {
 }
 
 func (r row) valid() bool { return validItem(r.data) }
+
+// sealed reports whether the row holds an envelope of EncryptedSession.
+func (r row) sealed() bool {
+	_, ok := envelope.Token(r.data)
+	return ok
+}
 
 func (r row) item() sessionstore.Item {
 	return sessionstore.Item{Seq: uint64(r.id), Turn: r.turn, At: r.at, Origin: r.origin, Raw: r.data} //nolint:gosec // row numbers are positive
@@ -113,7 +123,8 @@ func (s *Store) enterSession(ctx context.Context, id sessionstore.ID) (leave fun
 	return leave, nil
 }
 
-// Items implements sessionstore.Store. Rows that do not hold a JSON object are passed over.
+// Items implements sessionstore.Store. Rows that do not hold a JSON object, or an envelope of the SDK's
+// EncryptedSession, are passed over.
 func (s *Store) Items(ctx context.Context, id sessionstore.ID, limit int) ([]sessionstore.Item, error) {
 	leave, err := s.enterSession(ctx, id)
 	if err != nil {
@@ -137,7 +148,7 @@ func (s *Store) items(ctx context.Context, id sessionstore.ID, limit int) ([]ses
 			return nil, err
 		}
 		for _, r := range rows {
-			if r.valid() {
+			if r.valid() && !r.sealed() {
 				items = append(items, r.item())
 			}
 		}

@@ -6,6 +6,15 @@ local n = redis.call('LLEN', messages)
 if n == 0 then
   return false
 end
+-- An envelope of EncryptedSession stays where it is.
+local newest = redis.call('LINDEX', messages, -1)
+if string.find(newest, '__enc__', 1, true) then
+  local ok, item = pcall(cjson.decode, newest)
+  if ok and type(item) == 'table' and (item['__enc__'] == 1 or item['__enc__'] == true)
+    and item['payload'] ~= nil and item['kid'] ~= nil and item['v'] ~= nil then
+    return redis.error_reply('SEALED')
+  end
+end
 record(n)
 touch(ARGV[1])
 if ttl > 0 then
