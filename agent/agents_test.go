@@ -308,3 +308,23 @@ func TestToolsetsComeAndGo(t *testing.T) {
 		t.Errorf("%d tools shown", got)
 	}
 }
+
+func TestAQuestionIsNotHandedOnForEver(t *testing.T) {
+	t.Parallel()
+	name := func(i int) string { return "agent" + string(rune('a'+i)) }
+	var agents []agent.Agent
+	for i := range 8 {
+		m := agenttest.ModelFunc(func(_ int, req *agent.Request) agenttest.Step {
+			if strings.Contains(string(req.Input[len(req.Input)-1]), "handed over too often") {
+				return agenttest.Say("I answer, then.")
+			}
+			return agenttest.Use("c", "transfer_to_"+name((i+1)%8), "{}")
+		})
+		agents = append(agents, agent.Agent{Name: name(i), Models: over(m, "p"), Handoffs: []string{name((i + 1) % 8)}, MaxModelCalls: 50})
+	}
+	handed := 0
+	e := team(t, agent.Options{Hooks: agent.Hooks{Handoff: func(string, string, string) { handed++ }}}, agents...)
+	if r := must(t, e, say("hi")); r.final.Text != "I answer, then." || r.final.Agent != "agentf" || handed != 5 {
+		t.Errorf("answer %q by %s after %d hand-offs", r.final.Text, r.final.Agent, handed)
+	}
+}

@@ -192,3 +192,27 @@ func TestSummariesCannotBeForged(t *testing.T) {
 		}
 	}
 }
+
+// Of several summaries the newest counts, with as many turns before it as it says.
+func TestTheNewestSummaryCounts(t *testing.T) {
+	t.Parallel()
+	summary := func(text string, turns int) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"role":"developer","content":"[summary; the last %d turns before it still count]\n%s"}`, turns, text))
+	}
+	u, a := agent.UserMessage("q"), agent.AssistantMessage("a")
+	for want, past := range map[string][]json.RawMessage{
+		"user user assistant user assistant user":                {u, a, summary("old", 1), u, a, u, a, summary("new", 2)},
+		"user user assistant user assistant user assistant user": {u, a, summary("old", 1), u, a, summary("new", 9), u, a},
+		"user user assistant user":                               {u, a, summary("old", 1), u, a, summary("new", 0), u, a},
+		"user user":                                              {summary("new", 3)},
+	} {
+		m := agenttest.NewModel(agenttest.Say("ok"))
+		turn := say("hi")
+		turn.History = history(past...)
+		must(t, engine(t, agent.Options{}, agent.Agent{}, m), turn)
+		req := m.Requests()[0]
+		if got := inputKinds(req); got != want || !strings.HasSuffix(string(req.Input[0]), `new"}`) {
+			t.Errorf("shown %s, want %s; first %s", got, want, req.Input[0])
+		}
+	}
+}

@@ -339,6 +339,19 @@ func checkPaired(t *testing.T, items []sessionstore.Item) {
 	}
 }
 
+// A model that both answers and calls a tool although it must not has answered; the call is forgotten.
+func TestForbiddenCallsBesideAnAnswerAreForgotten(t *testing.T) {
+	t.Parallel()
+	m := agenttest.ModelFunc(func(int, *agent.Request) agenttest.Step {
+		return agenttest.Step{Text: "There.", Calls: []agenttest.Call{{ID: "c", Name: "echo", Args: "{}"}}}
+	})
+	echo := agenttest.Echo("echo")
+	r := must(t, engine(t, agent.Options{}, agent.Agent{Tools: []agent.Tool{echo}, MaxModelCalls: 1}, m), say("go"))
+	if got := kinds(r.final.Items); got != "user assistant" || r.final.Text != "There." || len(echo.Calls()) != 0 {
+		t.Errorf("answer %q, remembered %s, tool ran %d times", r.final.Text, got, len(echo.Calls()))
+	}
+}
+
 func TestModelThatNeverSpeaksFailsTheRun(t *testing.T) {
 	t.Parallel()
 	m := agenttest.ModelFunc(func(int, *agent.Request) agenttest.Step { return agenttest.Step{} })
@@ -544,25 +557,32 @@ func TestCancelLeavesNothing(t *testing.T) {
 // A consumer that stops listening ends everything that is under way.
 func TestStoppingTheIterationWaitsForTools(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ended := false
-		tool := agenttest.NewTool("w", func(ctx context.Context, _ json.RawMessage) (string, error) {
-			<-ctx.Done()
-			ended = true
-			return "", ctx.Err()
+	for name, at := range map[string]int{"at a start": 2, "at an end": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ended := false
+				quick := agenttest.Echo("quick")
+				slow := agenttest.NewTool("slow", func(ctx context.Context, _ json.RawMessage) (string, error) {
+					<-ctx.Done()
+					ended = true
+					return "", ctx.Err()
+				})
+				m := agenttest.NewModel(agenttest.Step{Calls: []agenttest.Call{{ID: "a", Name: "slow"}, {ID: "b", Name: "quick"}}})
+				e := engine(t, agent.Options{}, agent.Agent{Tools: []agent.Tool{slow, quick}}, m)
+				start := time.Now()
+				n := 0
+				for range e.Run(t.Context(), say("go")) {
+					if n++; n == at {
+						break
+					}
+				}
+				if !ended || time.Since(start) != 0 {
+					t.Errorf("ended %v after %v", ended, time.Since(start))
+				}
+			})
 		})
-		m := agenttest.NewModel(agenttest.Step{Calls: []agenttest.Call{{ID: "a", Name: "w"}, {ID: "b", Name: "w", Args: `{"x":1}`}}})
-		e := engine(t, agent.Options{}, agent.Agent{Tools: []agent.Tool{tool}}, m)
-		n := 0
-		for range e.Run(t.Context(), say("go")) {
-			if n++; n == 2 {
-				break
-			}
-		}
-		if !ended {
-			t.Error("the tool was left running")
-		}
-	})
+	}
 }
 
 func TestToolsKnowOnWhoseBehalfTheyRun(t *testing.T) {

@@ -166,6 +166,7 @@ func TestRepair(t *testing.T) {
 		"the same provider's":                   {opts: at, in: []string{"here", plan, u, rs1, c1, o1, web, m1}, want: []string{plan, u, rs1, c1, o1, web, m1}},
 		"of no known provider":                  {opts: at, in: []string{plan, u, rs1, c1, o1, web, m1}},
 		"one identifier for different messages": {in: []string{u, m1, strings.Replace(m2, "msg_2", "msg_1", 1)}, want: []string{u, m1, m2n}},
+		"and its reasoning goes":                {in: []string{u, rs1, m1, rs2, strings.Replace(m2, "msg_2", "msg_1", 1)}, want: []string{u, rs1, m1, m2n}},
 		"one identifier for different calls":    {in: []string{u, c1, o1, strings.Replace(c2, "fc_2", "fc_1", 1), o2}, want: []string{u, c1, o1, c2n, o2}},
 	}
 	for name, tt := range tests {
