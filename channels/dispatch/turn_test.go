@@ -485,7 +485,7 @@ func TestTurn_NoTypingAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p *typist
-		w := begin(t, func(s *setup) {
+		w := begin(t, withEngine(slow(500*time.Millisecond)), func(s *setup) {
 			p = &typist{platform: s.world.platform}
 			s.Adapter = sluggish{p}
 		}, withSends(func(context.Context, channels.Outbound) error {
