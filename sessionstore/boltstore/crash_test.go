@@ -164,8 +164,16 @@ func crashChild(path, from string) error {
 
 func crashSession(p int) sessionstore.ID { return sessionstore.ID(fmt.Sprint("person-", p)) }
 
-// crashStep is step n of person p: five for each turn, and a reset now and then.
-func crashStep(ctx context.Context, s storetest.Both, p, n int) error {
+// crashing is what the steps need.
+type crashing interface {
+	storetest.Both
+	sessionstore.Archiver
+	sessionstore.Rewriter
+	sessionstore.Forker
+}
+
+// crashStep is step n of person p: five for each turn, and one of several other things.
+func crashStep(ctx context.Context, s crashing, p, n int) error {
 	id, turn := crashSession(p), n/6
 	name := fmt.Sprintf("%d-%d", p, turn)
 	generation, err := s.Generation(ctx, id)
@@ -198,9 +206,19 @@ func crashStep(ctx context.Context, s storetest.Both, p, n int) error {
 	case 4:
 		err = s.Settle(ctx, name+"/1", dispatch.Outcome{State: []dispatch.State{dispatch.Delivered, dispatch.Held, dispatch.Dead}[turn%3]})
 	case 5:
-		if turn%7 == 6 {
+		switch turn % 7 {
+		case 2:
+			var revision uint64
+			if revision, err = s.Revision(ctx, id); err == nil {
+				err = s.Rewrite(ctx, id, sessionstore.Rewrite{Revision: revision, Through: 2, Items: items[:1]})
+			}
+		case 4:
 			err = s.Clear(ctx, id)
-		} else {
+		case 5:
+			err = s.Restore(ctx, id, generation-1)
+		case 6:
+			err = s.Fork(ctx, id, sessionstore.ID(fmt.Sprint(id, "-fork-", turn)), 1<<60)
+		default:
 			err = s.Append(ctx, id, sessionstore.Batch{Turn: name + "+", Generation: generation, Items: items[:1]})
 		}
 	}
@@ -215,7 +233,7 @@ type personState struct {
 	Due        []dispatch.Delivery
 }
 
-func crashState(t *testing.T, s storetest.Both, p int) (st personState) {
+func crashState(t *testing.T, s crashing, p int) (st personState) {
 	t.Helper()
 	id := crashSession(p)
 	generation, err1 := s.Generation(t.Context(), id)

@@ -15,6 +15,9 @@ import (
 var (
 	// ErrLocked is returned by Open when another process holds the file; the text names it.
 	ErrLocked = errors.New("file is in use")
+	// ErrNetwork is returned by Open for a file on a network file system, where a lock does not keep other
+	// machines out; see Options.AllowNetwork.
+	ErrNetwork = errors.New("file is on a network file system")
 	// ErrSchema is returned by Open for a file written by a newer version of this program.
 	ErrSchema = errors.New("file was written by a newer version")
 	// ErrCorrupt is returned for a file, or a record of it, that is not what was written. The file is left

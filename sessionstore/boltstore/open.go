@@ -24,12 +24,17 @@ var (
 	cleanKey  = []byte("clean")
 )
 
-// Open opens the file at opts.Path, making it when it does not exist. Errors: ErrLocked, ErrSchema,
-// ErrCorrupt, or what the operating system says.
+// Open opens the file at opts.Path, making it when it does not exist. Errors: ErrLocked, ErrNetwork,
+// ErrSchema, ErrCorrupt, or what the operating system says.
 func Open(opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	if opts.MaxSize != 0 && opts.MaxSize < MinMaxSize {
 		return nil, fmt.Errorf("open %s: MaxSize is %d, want 0 or at least %d", opts.Path, opts.MaxSize, MinMaxSize)
+	}
+	if !opts.AllowNetwork {
+		if err := onNetwork(opts.Path); err != nil {
+			return nil, fmt.Errorf("open %s: %w", opts.Path, err)
+		}
 	}
 	lock, err := acquire(opts.Path+".lock", opts.LockTimeout)
 	if err != nil {

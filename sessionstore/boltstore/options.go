@@ -25,6 +25,9 @@ type Options struct {
 	// MaxSize is the largest size of the file in bytes, at least MinMaxSize. Near it, writes that do not
 	// make room give ErrFull. 0: no limit but the disk's.
 	MaxSize int
+	// AllowNetwork opens the file although it lies on a network file system. The operator then sees to it
+	// that one machine at a time does.
+	AllowNetwork bool
 	// OpenFile opens the file; nil is os.OpenFile.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
