@@ -152,7 +152,8 @@ func (a *App) Run(ctx context.Context) error {
 	defer stopChannels()
 
 	failed := make(chan error, 2)
-	var dispatcher, adapters, server sync.WaitGroup
+	var dispatcher, adapters, server, keeper sync.WaitGroup
+	keeper.Go(func() { a.housekeep(dispatchCtx) })
 	dispatcher.Go(func() {
 		if err := a.dispatcher.Run(dispatchCtx); err != nil {
 			failed <- fmt.Errorf("run dispatcher: %w", err)
@@ -190,6 +191,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopDispatcher()
 	adapters.Wait()
 	dispatcher.Wait()
+	keeper.Wait()
 	<-announced
 	a.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond).String())
 	return err

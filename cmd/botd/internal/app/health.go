@@ -60,7 +60,7 @@ func (a *App) readiness(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	r.Checks["store"] = check{Status: statusOK}
-	if _, err := a.store.Stats(ctx); err != nil {
+	if err := a.checkStore(ctx); err != nil {
 		r.Checks["store"] = check{Status: statusFailed, Detail: err.Error()}
 		r.Status = statusFailed
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -20,6 +21,36 @@ import (
 type store interface {
 	sessionstore.Store
 	dispatch.Journal
+}
+
+// housekeeper is a store that deletes what is no longer kept, until ctx ends.
+type housekeeper interface {
+	Housekeep(ctx context.Context) error
+}
+
+// writable is a store that can tell why it takes no more writes.
+type writable interface{ Err() error }
+
+// housekeep runs the store's housekeeping, if it has any, until ctx ends.
+func (a *App) housekeep(ctx context.Context) {
+	h, ok := a.store.(housekeeper)
+	if !ok {
+		return
+	}
+	if err := h.Housekeep(ctx); err != nil {
+		a.log.Error("housekeeping of the store has ended", "err", err)
+	}
+}
+
+// checkStore reports whether the store can be read and takes writes.
+func (a *App) checkStore(ctx context.Context) error {
+	if w, ok := a.store.(writable); ok {
+		if err := w.Err(); err != nil {
+			return err
+		}
+	}
+	_, err := a.store.Stats(ctx)
+	return err
 }
 
 // stores opens a store by the scheme of its URL. A new kind of store is one line here.
