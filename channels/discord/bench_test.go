@@ -13,8 +13,12 @@ func BenchmarkMessageInbound(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok, err := a.messageInbound(b.Context(), raw); !ok || err != nil {
-			b.Fatal(ok, err)
+		m, err := decodeMessage(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, ok := a.inbound(b.Context(), m); !ok {
+			b.Fatal("no event")
 		}
 	}
 }

@@ -69,29 +69,23 @@ func (d *directory) ownRole(guild, id string) bool {
 	return id != "" && d.own[guild] == id
 }
 
-// observe learns from an event about guilds. Events that tell nothing are ignored.
+// join learns the rooms and roles of a guild.
+func (d *directory) join(g guild) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, rooms := range []listOf[room]{g.Channels, g.Threads} {
+		for r := range rooms.all {
+			d.rooms.put(r.ID, r)
+		}
+	}
+	for r := range g.Roles.all {
+		d.addRole(g.ID, r)
+	}
+}
+
+// observe learns from the later events about guilds. Events that tell nothing are ignored.
 func (d *directory) observe(event string, raw json.RawMessage) error {
 	switch event {
-	case "GUILD_CREATE":
-		var g struct {
-			ID       string       `json:"id"`
-			Channels listOf[room] `json:"channels"`
-			Threads  listOf[room] `json:"threads"`
-			Roles    listOf[role] `json:"roles"`
-		}
-		if err := json.Unmarshal(raw, &g); err != nil {
-			return err
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		for _, rooms := range []listOf[room]{g.Channels, g.Threads} {
-			for r := range rooms.all {
-				d.rooms.put(r.ID, r)
-			}
-		}
-		for r := range g.Roles.all {
-			d.addRole(g.ID, r)
-		}
 	case "GUILD_DELETE":
 		var g struct {
 			ID string `json:"id"`

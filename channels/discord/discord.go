@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -40,6 +41,11 @@ type Options struct {
 	// Commands are the slash commands to offer; DefaultCommands when nil. An empty list that is not nil
 	// leaves those registered as they are.
 	Commands []Command
+	// Cursor keeps how far was read; see there. May be nil.
+	Cursor Cursor
+	// CatchUp is how far back to look for direct messages and mentions that came during an outage:
+	// DefaultCatchUp when 0, not at all when negative.
+	CatchUp time.Duration
 	// Dial opens connections, to the REST API and to the gateway alike; a net.Dialer's when nil. A proxy named
 	// by the environment (HTTPS_PROXY) is reached by it too.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -60,13 +66,18 @@ type Adapter struct {
 	dir            *directory
 	intake         *intake
 	health         *health
-	acks           chan struct{} // bounds the acknowledgements under way
+	cursor         Cursor
+	reach          time.Duration
+	read           *positions
+	round          atomic.Pointer[round] // the newest catch-up
+	acks           chan struct{}         // bounds the acknowledgements under way
 	tasks          sync.WaitGroup
 
 	appMu sync.Mutex
 	app   application // ID is empty before it is known
 
-	// identifiedAt belongs to the supervisor.
+	// sink is set by Run; identifiedAt belongs to the supervisor.
+	sink         channels.Sink
 	identifiedAt time.Time
 }
 
@@ -97,6 +108,9 @@ func New(o Options) (*Adapter, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.CatchUp == 0 {
+		o.CatchUp = DefaultCatchUp
+	}
 	if o.Commands == nil {
 		o.Commands = DefaultCommands()
 	}
@@ -117,6 +131,9 @@ func New(o Options) (*Adapter, error) {
 		dir:    newDirectory(),
 		intake: newIntake(),
 		health: newHealth(),
+		cursor: o.Cursor,
+		reach:  o.CatchUp,
+		read:   newPositions(),
 		acks:   make(chan struct{}, ackLimit),
 	}, nil
 }
@@ -137,8 +154,18 @@ func (a *Adapter) Run(ctx context.Context, sink channels.Sink) error {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 
-	var worker sync.WaitGroup
-	worker.Go(func() { a.work(work, ctx.Done(), sink) })
+	a.sink = sink
+	if a.loadCursor(ctx) != nil {
+		return nil
+	}
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		a.work(work, ctx.Done())
+	}()
+	if a.cursor != nil {
+		a.tasks.Go(func() { a.keepCursor(context.WithoutCancel(ctx), worked) })
+	}
 	if len(a.commands) > 0 {
 		a.tasks.Go(func() { a.keepCommands(ctx) })
 	}
@@ -147,7 +174,7 @@ func (a *Adapter) Run(ctx context.Context, sink channels.Sink) error {
 	stop()
 	a.intake.close()
 	grace := time.AfterFunc(drainWait, abandon)
-	worker.Wait()
+	<-worked
 	grace.Stop()
 	a.tasks.Wait()
 	a.health.down(errFinished)

@@ -59,9 +59,19 @@ func FuzzEvent(f *testing.F) {
 		var err error
 		switch event {
 		case "MESSAGE_CREATE":
-			in, ok, err = a.messageInbound(ctx, json.RawMessage(raw))
+			var m *message
+			if m, err = decodeMessage([]byte(raw)); err == nil {
+				in, ok = a.inbound(ctx, m)
+			}
 		case "INTERACTION_CREATE":
-			in, ok, err = a.commandInbound(ctx, json.RawMessage(raw), true)
+			in, err = a.commandInbound(ctx, json.RawMessage(raw), true)
+			ok = err == nil
+		case "GUILD_CREATE":
+			var g guild
+			if json.Unmarshal([]byte(raw), &g) == nil {
+				a.dir.join(g)
+			}
+			return
 		default:
 			_ = a.dir.observe(event, json.RawMessage(raw))
 			return

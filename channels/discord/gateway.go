@@ -166,10 +166,11 @@ func (a *Adapter) judge(l *link, err error, usable, resuming bool) verdict {
 	if !usable || !l.ready.Load() {
 		return verdict{discard: true}
 	}
+	_, greeted := l.state()
 	switch {
 	case l.alive.Load():
 		l.failures = 0
-	case resuming && l.greeted():
+	case resuming && greeted:
 		if l.failures++; l.failures >= maxResumes {
 			return verdict{discard: true}
 		}
@@ -185,7 +186,7 @@ func (a *Adapter) connect(ctx context.Context, l *link) (usable bool, err error)
 	if usable, err = l.open(ctx); err != nil || !usable {
 		return usable, err
 	}
-	return l.wait(ctx, a.intake.over)
+	return l.wait(ctx)
 }
 
 const (

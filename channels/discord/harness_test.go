@@ -35,6 +35,7 @@ type scene struct {
 	net   *discordfake.Memory
 	sink  *sink
 	logs  *logs
+	opts  Options
 	a     *Adapter
 	stop  context.CancelFunc
 	ended chan error
@@ -63,6 +64,7 @@ func newScene(t *testing.T, changes ...change) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
+	s.opts = opts
 	if s.a, err = New(opts); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package discord
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"strings"
 
 	"botd/channels"
@@ -15,17 +14,13 @@ const (
 	extraLimit = 500
 )
 
-// messageInbound turns MESSAGE_CREATE into an event; ok is false when it is not one person's words for the
-// bot: bots, webhooks, system messages, ephemeral ones, and what the bot may not read.
-func (a *Adapter) messageInbound(ctx context.Context, raw json.RawMessage) (in channels.Inbound, ok bool, err error) {
-	m, err := decodeMessage(raw)
-	if err != nil {
-		return in, false, err
-	}
+// inbound turns a message into an event; ok is false when it is not one person's words for the bot: bots,
+// webhooks, system messages, ephemeral ones, and what the bot may not read.
+func (a *Adapter) inbound(ctx context.Context, m *message) (in channels.Inbound, ok bool) {
 	self := a.dir.me()
 	if m.Author.Bot.v || m.Author.System.v || m.Author.ID == self || m.WebhookID.v != "" ||
 		m.Flags.v&flagEphemeral != 0 || m.Type != messageDefault && m.Type != messageReply {
-		return in, false, nil
+		return in, false
 	}
 	direct := m.direct()
 	called := direct || m.calls(self, a.dir)
@@ -35,7 +30,7 @@ func (a *Adapter) messageInbound(ctx context.Context, raw json.RawMessage) (in c
 	parts := a.parts(m)
 	if len(parts) == 0 && !called {
 		// Without MESSAGE_CONTENT Discord empties what does not mention the bot.
-		return in, false, nil
+		return in, false
 	}
 	if len(parts) == 0 && !direct {
 		parts = append(parts, channels.Part{Type: channels.Text, Text: "@" + cmp.Or(m.mentionedName(self), "bot")})
@@ -59,7 +54,7 @@ func (a *Adapter) messageInbound(ctx context.Context, raw json.RawMessage) (in c
 		in.Refers = m.Reference.v.MessageID.v
 	}
 	in.Address = a.address(ctx, m.ChannelID, m.GuildID.v, m.roomType(), m.Author.ID)
-	return in, true, nil
+	return in, true
 }
 
 // direct reports a chat with one person: Discord tells no guild of it.

@@ -42,28 +42,26 @@ type intake struct {
 	full   bool
 	closed bool
 	wake   chan struct{} // has a value when items or closed have changed
-	over   chan struct{} // has a value when the bounds were passed
 	room   chan struct{} // closed and replaced when there is room again
 }
 
 func newIntake() *intake {
-	return &intake{wake: make(chan struct{}, 1), over: make(chan struct{}, 1), room: make(chan struct{})}
+	return &intake{wake: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// push adds an event. It never waits and never drops.
-func (q *intake) push(a arrival) {
+// push adds an event. It never waits and never drops; full reports that no more should come.
+func (q *intake) push(a arrival) (full bool) {
 	q.mu.Lock()
 	q.items = append(q.items, a)
 	q.bytes += len(a.raw)
-	if q.beyond() {
+	if len(q.items) > intakeEvents || q.bytes > intakeBytes {
 		q.full = true
-		signal(q.over)
 	}
+	full = q.full
 	q.mu.Unlock()
 	signal(q.wake)
+	return full
 }
-
-func (q *intake) beyond() bool { return len(q.items) > intakeEvents || q.bytes > intakeBytes }
 
 // close lets take return nil once everything is taken.
 func (q *intake) close() {
@@ -132,10 +130,6 @@ func (q *intake) waitDrained(ctx context.Context) error {
 		full, room := q.full, q.room
 		q.mu.Unlock()
 		if !full {
-			select {
-			case <-q.over:
-			default:
-			}
 			return ctx.Err()
 		}
 		select {
@@ -156,23 +150,37 @@ func signal(c chan<- struct{}) {
 // work hands events to the sink, in order, until the intake is closed and empty or ctx ends. stopping is
 // closed when Run's context has ended: from then on an event that the sink refuses is left for the
 // catch-up of the next start.
-func (a *Adapter) work(ctx context.Context, stopping <-chan struct{}, sink channels.Sink) {
+func (a *Adapter) work(ctx context.Context, stopping <-chan struct{}) {
 	for {
 		batch := a.intake.take(ctx)
 		if batch == nil {
 			return
 		}
+		a.waitCaughtUp(ctx, stopping)
 		events := make([]channels.Inbound, 0, len(batch))
+		marks := make([]mark, 0, len(batch))
 		for _, arrived := range batch {
-			if in, ok := a.translate(ctx, arrived); ok {
+			in, ok, m := a.translate(ctx, arrived)
+			if ok {
 				events = append(events, in)
 			}
+			marks = append(marks, m)
 		}
-		if len(events) > 0 && !a.accept(ctx, stopping, sink, events) {
+		if len(events) > 0 && !a.accept(ctx, stopping, a.sink, events) {
 			return
+		}
+		for _, m := range marks {
+			a.read.advance(everywhere, m.id)
+			if m.chat != "" {
+				a.read.advance(m.chat, m.id)
+			}
 		}
 	}
 }
+
+// mark is how far an event moves the read positions: id is empty when it moves none, chat is the room of a
+// direct chat.
+type mark struct{ id, chat string }
 
 // accept hands events in until the sink takes them, and reports that it did.
 func (a *Adapter) accept(ctx context.Context, stopping <-chan struct{}, sink channels.Sink, events []channels.Inbound) bool {
@@ -206,7 +214,7 @@ func (a *Adapter) accept(ctx context.Context, stopping <-chan struct{}, sink cha
 
 // translate turns what arrived into an event for the sink; ok is false when there is none in it. An odd
 // event is set aside alone: nothing that Discord sends can stop those behind it.
-func (a *Adapter) translate(ctx context.Context, arrived arrival) (in channels.Inbound, ok bool) {
+func (a *Adapter) translate(ctx context.Context, arrived arrival) (in channels.Inbound, ok bool, pos mark) {
 	err := contained(func() (err error) {
 		if arrived.acked != nil {
 			select {
@@ -214,15 +222,23 @@ func (a *Adapter) translate(ctx context.Context, arrived arrival) (in channels.I
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			in, ok, err = a.commandInbound(ctx, arrived.raw, *arrived.ok)
+			in, err = a.commandInbound(ctx, arrived.raw, *arrived.ok)
+			ok = err == nil
 			return err
 		}
-		in, ok, err = a.messageInbound(ctx, arrived.raw)
-		return err
+		m, err := decodeMessage(arrived.raw)
+		if err != nil {
+			return err
+		}
+		if pos.id = m.ID; m.direct() {
+			pos.chat = m.ChannelID
+		}
+		in, ok = a.inbound(ctx, m)
+		return nil
 	})
 	if err != nil {
 		a.log.Warn("event set aside", "event", arrived.event, "err", fmt.Errorf("read event: %w", err))
-		return channels.Inbound{}, false
+		return channels.Inbound{}, false, pos
 	}
-	return in, ok
+	return in, ok, pos
 }

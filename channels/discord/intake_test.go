@@ -82,7 +82,7 @@ func TestIntake_Full(t *testing.T) {
 			t.Error("Ready although nothing more is taken in")
 		}
 		s.a.intake.mu.Lock()
-		if n := len(s.a.intake.items); n > intakeEvents+batchSize {
+		if n := len(s.a.intake.items); n > intakeEvents+1 {
 			t.Errorf("%d events wait in memory", n)
 		}
 		s.a.intake.mu.Unlock()
@@ -100,13 +100,10 @@ func TestIntake_Full(t *testing.T) {
 func TestIntake_BoundsBytes(t *testing.T) {
 	q := newIntake()
 	big := make([]byte, intakeBytes/4)
-	for range 5 {
-		q.push(arrival{raw: big})
-	}
-	select {
-	case <-q.over:
-	default:
-		t.Fatal("no signal past the bound of bytes")
+	for i := range 5 {
+		if full := q.push(arrival{raw: big}); full != (i == 4) {
+			t.Errorf("after %d quarters of the bytes: full %v", i+1, full)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

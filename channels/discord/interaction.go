@@ -26,11 +26,15 @@ const (
 // onEvent takes every event from discordgo. It runs on the library's reading goroutine, under its locks:
 // it must not wait, and must not call the session.
 func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.RawMessage) {
+	if ctx.Err() != nil {
+		return
+	}
 	err := contained(func() error {
 		switch event {
 		case "READY":
 			var r struct {
-				User user `json:"user"`
+				User   user          `json:"user"`
+				Guilds listOf[guild] `json:"guilds"`
 			}
 			if err := json.Unmarshal(raw, &r); err != nil {
 				return err
@@ -40,12 +44,26 @@ func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.R
 			l.alive.Store(true)
 			a.health.up()
 			a.log.Info("connected to discord", "user", r.User.ID)
+			var guilds []string
+			for g := range r.Guilds.all {
+				guilds = append(guilds, g.ID)
+			}
+			a.beginCatchUp(ctx, guilds)
+		case "GUILD_CREATE":
+			var g guild
+			if err := json.Unmarshal(raw, &g); err != nil {
+				return err
+			}
+			a.dir.join(g)
+			if r := a.round.Load(); r != nil {
+				r.told(g.ID, g.Channels, g.Threads)
+			}
 		case "RESUMED":
 			l.alive.Store(true)
 			a.health.up()
 			a.log.Info("session with discord resumed")
 		case "MESSAGE_CREATE":
-			a.intake.push(arrival{event: event, raw: raw})
+			a.take(l, arrival{event: event, raw: raw})
 		case "INTERACTION_CREATE":
 			i, _, err := decodeInteraction(raw)
 			if err != nil {
@@ -54,7 +72,7 @@ func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.R
 			if i.Type != interactCommand || i.Data.v.Type > commandChat {
 				return nil
 			}
-			a.intake.push(a.acknowledge(ctx, arrival{event: event, raw: raw}, i))
+			a.take(l, a.acknowledge(ctx, arrival{event: event, raw: raw}, i))
 		default:
 			return a.dir.observe(event, raw)
 		}
@@ -62,6 +80,14 @@ func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.R
 	})
 	if err != nil {
 		a.log.Warn("event set aside", "event", event, "err", err)
+	}
+}
+
+// take puts an event on its way to the sink, and cuts the connection when too much waits there: Discord
+// keeps what follows for a resume.
+func (a *Adapter) take(l *link, arrived arrival) {
+	if a.intake.push(arrived) {
+		l.wire.Load().end(errBacklog)
 	}
 }
 
@@ -105,10 +131,10 @@ func (a *Adapter) sendAck(ctx context.Context, i *interaction) error {
 }
 
 // commandInbound turns a slash command into an event: a message with the command as its text.
-func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked bool) (in channels.Inbound, ok bool, err error) {
+func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked bool) (channels.Inbound, error) {
 	i, who, err := decodeInteraction(raw)
 	if err != nil {
-		return in, false, err
+		return channels.Inbound{}, err
 	}
 	data := i.Data.v
 	text := "/" + data.Name
@@ -132,7 +158,7 @@ func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked
 		Mentioned: true,
 		Parts:     []channels.Part{{Type: channels.Text, Text: text}},
 		Reply:     r.encode(),
-	}, true, nil
+	}, nil
 }
 
 // optionText is the value of a command's option as a person would have typed it.

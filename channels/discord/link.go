@@ -28,16 +28,18 @@ const (
 // link is one discordgo session: one gateway session, over one connection after another. It is used by
 // the supervisor's goroutine alone, but for what is marked.
 type link struct {
-	dg    *discordgo.Session
-	wire  *wire // of the newest connection
-	dials chan *wire
-	down  func(error) // told when a connection is over
+	dg   *discordgo.Session
+	down func(error)          // told when a connection is over
+	wire atomic.Pointer[wire] // the newest connection, nil before it is dialled; for all goroutines
+	ctx  context.Context      // of the newest Open, for its dialling
 
 	// ready is set once READY was seen: from then on Open resumes. alive is set by READY and RESUMED and
 	// taken back with each Open. Both are set by discordgo's goroutines.
 	ready, alive atomic.Bool
 	// failures counts resumes in a row that came to nothing.
 	failures int
+	// limit and grace are openWait and graceWait.
+	limit, grace time.Duration
 }
 
 // newLink prepares a session that asks for the gateway at url. Nothing is sent yet.
@@ -46,7 +48,7 @@ func (a *Adapter) newLink(ctx context.Context, url string) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create discord session: %w", err)
 	}
-	l := &link{dg: dg, dials: make(chan *wire, 1), down: a.health.down}
+	l := &link{dg: dg, down: a.health.down, limit: openWait, grace: graceWait}
 	dg.Identify.Intents = a.intents()
 	// Payload compression would hide from the wire what it must see.
 	dg.Compress = false
@@ -61,10 +63,10 @@ func (a *Adapter) newLink(ctx context.Context, url string) (*link, error) {
 	dg.Dialer = &websocket.Dialer{
 		HandshakeTimeout: openWait,
 		NetDialContext: func(_ context.Context, network, addr string) (net.Conn, error) {
-			return l.dial(ctx, a.dialer, network, addr, false)
+			return l.dial(a.dialer, network, addr, false)
 		},
 		NetDialTLSContext: func(_ context.Context, network, addr string) (net.Conn, error) {
-			return l.dial(ctx, a.dialer, network, addr, true)
+			return l.dial(a.dialer, network, addr, true)
 		},
 	}
 	dg.AddHandler(func(_ *discordgo.Session, e *discordgo.Event) { a.onEvent(ctx, l, e.Type, e.RawData) })
@@ -91,98 +93,76 @@ func (url gatewayAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // dial opens the connection that the web socket runs over.
-func (l *link) dial(ctx context.Context, d dialer, network, addr string, secure bool) (net.Conn, error) {
-	c, err := d.open(ctx, network, addr, secure)
+func (l *link) dial(d dialer, network, addr string, secure bool) (net.Conn, error) {
+	c, err := d.open(l.ctx, network, addr, secure)
 	if err != nil {
 		return nil, err
 	}
 	w := newWire(c, l.down)
-	l.dials <- w
+	l.wire.Store(w)
+	if l.ctx.Err() != nil {
+		w.end(errCutOff)
+	}
 	return w, nil
 }
 
 // open connects, and identifies or resumes. Its error is the cause of the failure as the wire saw it. When
 // usable is false the library did not return, and the link must be thrown away.
 func (l *link) open(ctx context.Context) (usable bool, err error) {
-	l.wire = nil
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	defer cancel()
+	l.ctx = ctx
+	l.wire.Store(nil)
 	l.alive.Store(false)
 	done := make(chan error, 1)
 	go func() { done <- contained(l.dg.Open) }()
-
-	limit := time.NewTimer(openWait)
-	defer limit.Stop()
-	var grace <-chan time.Time
-	ended := ctx.Done()
-	for {
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		if w := l.wire.Load(); w != nil {
+			w.end(errCutOff)
+		}
+		t := time.NewTimer(l.grace)
+		defer t.Stop()
 		select {
-		case l.wire = <-l.dials:
-			if grace != nil {
-				l.wire.end(errCutOff)
-			}
-			continue
 		case err = <-done:
-			select {
-			case l.wire = <-l.dials:
-			default:
-			}
-			if cause := l.cause(); err != nil && cause != nil {
-				err = cause
-			}
-			return true, err
-		case <-ended:
-		case <-limit.C:
-		case <-grace:
+		case <-t.C:
 			return false, errCutOff
 		}
-		ended = nil
-		if l.wire != nil {
-			l.wire.end(errCutOff)
-		}
-		if grace == nil {
-			t := time.NewTimer(graceWait)
-			defer t.Stop()
-			grace = t.C
-		}
 	}
+	if cause, _ := l.state(); err != nil && cause != nil && cause != net.ErrClosed {
+		err = cause
+	}
+	return true, err
 }
 
-// wait returns once the connection is over, with its cause. When ctx ends first it says goodbye; a signal
-// from over cuts the connection, so that Discord keeps what is to come.
-func (l *link) wait(ctx context.Context, over <-chan struct{}) (usable bool, err error) {
+// wait returns once the connection is over, with its cause. When ctx ends first it says goodbye.
+func (l *link) wait(ctx context.Context) (usable bool, err error) {
+	w := l.wire.Load()
 	select {
-	case <-l.wire.closed:
-	case <-over:
-		l.wire.end(errBacklog)
+	case <-w.closed:
 	case <-ctx.Done():
-		l.wire.finish()
+		w.finish()
 	}
-	t := time.NewTimer(graceWait)
+	t := time.NewTimer(l.grace)
 	defer t.Stop()
 	select {
-	case <-l.wire.closed:
-		return true, l.cause()
+	case <-w.closed:
+		cause, _ := w.state()
+		return true, cause
 	case <-t.C:
-		_ = l.wire.Conn.Close()
+		_ = w.Conn.Close()
 		return false, errCutOff
 	}
 }
 
-// cause is why the newest connection ended, nil when there was none or it has not.
-func (l *link) cause() error {
-	if l.wire == nil {
-		return nil
+// state is that of the newest connection: why it ended, nil when it has not, and whether Discord said
+// HELLO on it. Until then a failure says nothing of the session.
+func (l *link) state() (cause error, greeted bool) {
+	if w := l.wire.Load(); w != nil {
+		return w.state()
 	}
-	cause, _ := l.wire.state()
-	return cause
-}
-
-// greeted reports that Discord said HELLO: until then a failure says nothing of the session.
-func (l *link) greeted() bool {
-	if l.wire == nil {
-		return false
-	}
-	_, greeted := l.wire.state()
-	return greeted
+	return nil, false
 }
 
 // contained runs f and turns a panic into an error.

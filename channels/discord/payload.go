@@ -165,13 +165,25 @@ func (t roomType) isThread() bool {
 	return t == typeNewsThread || t == typePublicThread || t == typePrivateThread
 }
 
+// holdsMessages reports a room that people write in: text, voice and news channels, and threads. Posts of
+// a forum are threads.
+func (t roomType) holdsMessages() bool { return t == 0 || t == 2 || t == 5 || t.isThread() }
+
 // room is a Discord channel or thread.
 type room struct {
-	ID       string          `json:"id"`
-	Type     roomType        `json:"type"`
-	Name     lenient[string] `json:"name"`
-	ParentID lenient[string] `json:"parent_id"`
-	GuildID  lenient[string] `json:"guild_id"`
+	ID            string          `json:"id"`
+	Type          roomType        `json:"type"`
+	Name          lenient[string] `json:"name"`
+	ParentID      lenient[string] `json:"parent_id"`
+	LastMessageID lenient[string] `json:"last_message_id"`
+}
+
+// guild is GUILD_CREATE.
+type guild struct {
+	ID       string       `json:"id"`
+	Channels listOf[room] `json:"channels"`
+	Threads  listOf[room] `json:"threads"`
+	Roles    listOf[role] `json:"roles"`
 }
 
 type role struct {
