@@ -155,6 +155,12 @@ func (b *browser) click(selector string) {
 	b.do("click "+selector, chromedp.WaitVisible(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
+// speakAs chooses who speaks in a group.
+func (b *browser) speakAs(platform string, who int) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(() => { const list = document.querySelector("#%s select"); list.selectedIndex = %d; return list.dispatchEvent(new Event("change")); })()`, platform, who))
+}
+
 const (
 	lineBot    = `#line .message[data-bot=true]`
 	discordBot = `#discord .message[data-bot=true]`
@@ -191,6 +197,9 @@ func TestPageShowsBothChatsAndWhatIsStored(t *testing.T) {
 	b.write("line", "remember the umbrella")
 	b.shows(lineBot, "umbrella")
 	b.shows("#session-id", "line:group:C")
+	b.speakAs("line", 1)
+	b.is("what Aiko said is now somebody else's", `document.querySelector("#line .message.theirs .name").textContent === "Aiko" && document.querySelector("#line .message.mine") === null`)
+	b.speakAs("line", 0)
 
 	b.click("#tab-line-direct")
 	b.click("#line .reset")
@@ -288,16 +297,14 @@ func TestScreenshot(t *testing.T) {
 	b.click("#tab-line-group")
 	b.write("line", "remember the train to Kyoto leaves at 9:40")
 	b.shows(lineBot, "9:40")
-	b.click("#tab-line-direct")
-	b.write("line", "my name is Aiko")
-	b.shows(lineBot, "Nice to meet you")
-	b.write("line", "what is my name?")
-	b.shows(lineBot, "you told me")
-	b.click("#tab-discord-room")
-	b.write("discord", "remember we read The Leopard until May")
-	b.shows(discordBot, "Leopard")
-	b.write("discord", "what do you remember?")
-	b.shows(discordBot, "I remember:")
+	b.speakAs("line", 1)
+	b.click("#line input[name=mention]")
+	b.write("line", "I bring the tickets")
+	b.shows("#line .message.mine", "tickets")
+	b.click("#line input[name=mention]")
+	b.speakAs("line", 0)
+	b.write("line", "what do you remember?")
+	b.shows(lineBot, "I remember:")
 	b.click("#tab-discord-direct")
 	b.write("discord", "my name is Dana")
 	b.shows(discordBot, "Nice to meet you")
