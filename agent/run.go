@@ -127,6 +127,8 @@ func (r *run) loop(ctx context.Context) (*Final, error) {
 
 // final is the end of a run that succeeded.
 func (r *run) final(text string) *Final {
+	r.usageMu.Lock()
+	defer r.usageMu.Unlock()
 	return &Final{
 		Text: text,
 		// What is stored holds no call without its output, even of a model that called against the rule.
