@@ -468,9 +468,13 @@ func TestWake_WhileACommitIsOnItsWay(t *testing.T) {
 
 func TestWake_WhatEndsWhileTheJournalIsReadIsNotTakenInAgain(t *testing.T) {
 	t.Parallel()
-	for name, slow := range map[string]func(*sickJournal){
-		"inbox":  func(j *sickJournal) { j.pendingDelay = 10 * time.Second },
-		"outbox": func(j *sickJournal) { j.dueDelay = 10 * time.Second },
+	// The turn runs for 2 s, and its answer's send takes 2 s more.
+	for name, tt := range map[string]struct {
+		slow func(*sickJournal)
+		at   time.Duration
+	}{
+		"inbox":  {func(j *sickJournal) { j.pendingDelay = 10 * time.Second }, time.Second},
+		"outbox": {func(j *sickJournal) { j.dueDelay = 10 * time.Second }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -485,11 +489,11 @@ func TestWake_WhatEndsWhileTheJournalIsReadIsNotTakenInAgain(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return nil
 				}))
-				sick.set(slow)
+				sick.set(tt.slow)
 				w.accept(direct("ann", "1", "hi"))
-				for range 4 {
-					go func() { _ = w.Wake(context.Background()) }()
-					pass(time.Second)
+				pass(tt.at)
+				if err := w.Wake(context.Background()); err != nil {
+					t.Error(err)
 				}
 				pass(time.Hour)
 				w.shows("re hi")
