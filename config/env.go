@@ -11,9 +11,9 @@ const DefaultModel = "gpt-5.4-mini"
 
 // nothingSet is what a newcomer reads who starts the program without anything.
 const nothingSet = `there is no configuration file and no known environment variable is set. Three ways to begin:
-     botd demo                        see everything at work, with no account and no key
-     botd chat                        talk to the bot in this terminal
-     botd config example > botd.yaml  write a commented configuration, then: botd run --config botd.yaml
+     botd demo   see everything at work, with no account and no key
+     botd chat   talk to the bot in this terminal
+     botd init   write a commented configuration, botd.yaml; then: botd run
    or set OPENAI_API_KEY and one of
      LINE_CHANNEL_SECRET with LINE_CHANNEL_ACCESS_TOKEN, or DISCORD_TOKEN
    and run botd again`

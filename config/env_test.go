@@ -80,7 +80,7 @@ func TestFromEnvSaysWhatIsMissing(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{"nothing at all", nil, []string{"botd demo", "botd chat", "botd config example", "OPENAI_API_KEY", "DISCORD_TOKEN"}},
+		{"nothing at all", nil, []string{"botd demo", "botd chat", "botd init", "OPENAI_API_KEY", "DISCORD_TOKEN"}},
 		{"empty variables count as unset", map[string]string{"OPENAI_API_KEY": "", "DISCORD_TOKEN": ""}, []string{"botd demo"}},
 		{"half of LINE", map[string]string{"OPENAI_API_KEY": "k", "LINE_CHANNEL_SECRET": "s"}, []string{"LINE_CHANNEL_ACCESS_TOKEN is not set"}},
 		{"the other half, alone", map[string]string{"LINE_CHANNEL_ACCESS_TOKEN": "t"}, []string{"LINE_CHANNEL_SECRET is not set"}},

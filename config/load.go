@@ -36,7 +36,7 @@ func Load(path string, o Options) (*Config, Problems) {
 	if err != nil {
 		remedy := "check the path given with --config"
 		if errors.Is(err, errNotExist) {
-			remedy = "check the path given with --config, or write a first file with: botd config example > " + path
+			remedy = "check the path given with --config, or write a first file with: botd init --config " + path
 		}
 		return nil, Problems{{Severity: SeverityError, File: path, Message: err.Error(), Remedy: remedy}}
 	}

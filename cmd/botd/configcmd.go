@@ -16,6 +16,15 @@ func (configExampleCmd) Run(p *process) error {
 	return err
 }
 
+// configSchemaCmd prints the JSON Schema.
+type configSchemaCmd struct{}
+
+// Run is called by the command line.
+func (configSchemaCmd) Run(p *process) error {
+	_, err := io.WriteString(p.stdout, config.Schema())
+	return err
+}
+
 // configShowCmd prints what a configuration means.
 type configShowCmd struct {
 	configFlag
