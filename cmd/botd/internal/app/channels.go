@@ -18,7 +18,7 @@ import (
 // channelType is how one kind of channel is made.
 type channelType struct {
 	// adapter makes the adapter.
-	adapter func(name string, c config.Channel, log *slog.Logger) (channels.Adapter, error)
+	adapter func(b builder, name string, c config.Channel) (channels.Adapter, error)
 	// path returns the path of the channel's webhook; nil for platforms that do not call us.
 	path func(config.Channel) string
 	// webhook makes the handler for the channels that share a path.
@@ -30,6 +30,12 @@ var channelTypes = map[config.ChannelType]channelType{
 	config.LINE:    {adapter: newLINE, path: func(c config.Channel) string { return c.LINE.WebhookPath }, webhook: lineWebhook},
 	config.Discord: {adapter: newDiscord},
 	config.Console: {adapter: newConsole},
+}
+
+// builder is what channels are made with.
+type builder struct {
+	cfg *config.Config
+	log *slog.Logger
 }
 
 // channel is one channel that was built.
@@ -48,7 +54,7 @@ func buildChannels(cfg *config.Config, o Options) ([]channel, error) {
 		if !ok {
 			return nil, fmt.Errorf("set up channel %s: this program has no channels of type %s", name, c.Type)
 		}
-		adapter, err := kind.adapter(name, c, o.Logger)
+		adapter, err := kind.adapter(builder{cfg, o.Logger}, name, c)
 		if err != nil {
 			return nil, fmt.Errorf("set up channel %s: %w", name, err)
 		}
@@ -75,10 +81,10 @@ func scopeOf(s config.Scope) dispatch.Scope {
 	return dispatch.Scope(s)
 }
 
-func newLINE(name string, c config.Channel, log *slog.Logger) (channels.Adapter, error) {
+func newLINE(b builder, name string, c config.Channel) (channels.Adapter, error) {
 	return line.New(line.Options{
 		Channel: name, Secret: c.LINE.ChannelSecret.Reveal(), Token: c.LINE.ChannelAccessToken.Reveal(),
-		APIBase: c.LINE.APIBase, DataBase: c.LINE.DataAPIBase, Logger: log,
+		APIBase: c.LINE.APIBase, DataBase: c.LINE.DataAPIBase, Logger: b.log,
 	})
 }
 
@@ -90,13 +96,13 @@ func lineWebhook(sink channels.Sink, adapters []channels.Adapter) http.Handler {
 	return line.Handler(sink, bots...)
 }
 
-func newDiscord(name string, c config.Channel, log *slog.Logger) (channels.Adapter, error) {
+func newDiscord(b builder, name string, c config.Channel) (channels.Adapter, error) {
 	return discord.New(discord.Options{
 		Channel: name, Token: c.Discord.Token.Reveal(), MessageContent: c.Discord.MessageContent,
-		APIBase: c.Discord.APIBase, Logger: log,
+		APIBase: c.Discord.APIBase, Cursor: newCursor(b.cfg, name, b.log), Logger: b.log,
 	})
 }
 
-func newConsole(name string, c config.Channel, _ *slog.Logger) (channels.Adapter, error) {
+func newConsole(_ builder, name string, c config.Channel) (channels.Adapter, error) {
 	return console.New(console.Options{Channel: name, Listen: c.Console.Listen})
 }

@@ -183,6 +183,7 @@ func (k *killing) round() {
 		p := k.discord.Person(fmt.Sprintf("person%d", i))
 		people, rooms = append(people, p), append(rooms, k.discord.DM(p.ID))
 	}
+	k.greet(people, rooms)
 	killAfter := time.Duration(k.rnd.IntN(200)) * time.Millisecond
 	killAgain := -time.Millisecond
 	if k.rnd.IntN(2) == 0 {
@@ -235,6 +236,22 @@ func (k *killing) round() {
 	k.judge(lineCounts, discordCounts)
 }
 
+// greet has everybody on Discord talk to the bot once, and waits until the gateway has noted how far it has
+// read: Discord does not say again what a dead process has missed, so it has to be fetched from there on.
+func (k *killing) greet(people []discordfake.User, rooms []string) {
+	k.t.Helper()
+	for i, p := range people {
+		sayDiscord(k.t, k.world, p, rooms[i], "hello")
+	}
+	for _, room := range rooms {
+		k.hearDiscord(k.t, room, 1)
+	}
+	await(k.t, "the read position to be saved", func() bool {
+		text, err := os.ReadFile(filepath.Join(k.dir, "botd.db.discord.cursor"))
+		return err == nil && bytes.Count(text, []byte(":")) > len(rooms)
+	})
+}
+
 // untilQuiet waits until every message is answered, or nothing has changed for a while: a LINE reply
 // whose outcome is unknown counts as said and may be missing.
 func (k *killing) untilQuiet(chats []*linefake.Chat, rooms []string) (line, discord map[string]int) {
@@ -254,7 +271,7 @@ func (k *killing) untilQuiet(chats []*linefake.Chat, rooms []string) (line, disc
 			seen, changed = n, time.Now()
 		}
 		idle := time.Since(changed)
-		if len(discord)+len(line) == killMessages && idle > quiet/4 || idle > quiet {
+		if len(discord) == killMessages/2 && (len(line) == killMessages/2 && idle > quiet/4 || idle > quiet) {
 			return line, discord
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -268,8 +285,7 @@ func (k *killing) judge(line, discord map[string]int) {
 	t.Helper()
 	for i := range killPeople {
 		for n := range killMessages / 2 / killPeople {
-			// What Discord says while nobody listens is lost; what was heard is answered, and only once.
-			if tag := fmt.Sprintf("#discord-%d-%d#", i, n); discord[tag] > 1 {
+			if tag := fmt.Sprintf("#discord-%d-%d#", i, n); discord[tag] != 1 {
 				t.Errorf("message %s was answered %d times", tag, discord[tag])
 			}
 			if tag := fmt.Sprintf("#line-%d-%d#", i, n); line[tag] > 1 {
