@@ -18,11 +18,17 @@ type postgresQueries struct {
 const postgresSeen = `to_char(s.created_at, 'YYYYMMDDHH24MISSUS')`
 
 func newPostgresQueries(t tables) postgresQueries {
-	const item = `SELECT m.id, m.message_data, m.created_at::timestamptz, i.turn, i.origin, i.at
-		FROM {messages} m LEFT JOIN {botd_items} i ON i.session_id = m.session_id AND i.message_id = m.id `
+	// LIMIT makes each message's record a look-up of its own: on a young table, without statistics, the
+	// planner would go through all records of the session for each message.
+	const (
+		columns = `SELECT m.id, m.message_data, m.created_at::timestamptz, i.turn, i.origin, i.at `
+		records = ` LEFT JOIN LATERAL (SELECT turn, origin, at FROM {botd_items}
+			WHERE session_id = $1::text AND message_id = m.id LIMIT 1) i ON true `
+	)
 	const current = `b.generation + CASE WHEN b.seen IS NOT NULL AND b.seen IS DISTINCT FROM ` + postgresSeen + ` THEN 1 ELSE 0 END`
 	return postgresQueries{
-		rows: t.fill(item + `WHERE m.session_id = $1::text AND m.id < $2::bigint ORDER BY m.id DESC LIMIT $3::bigint`),
+		rows: t.fill(columns + `FROM (SELECT id, message_data, created_at FROM {messages}
+				WHERE session_id = $1::text AND id < $2::bigint ORDER BY id DESC LIMIT $3::bigint) m` + records + `ORDER BY m.id DESC`),
 		generation: t.fill(`SELECT ` + current + ` FROM {botd_sessions} b LEFT JOIN {sessions} s ON s.session_id = b.session_id
 			WHERE b.session_id = $1::text`),
 		sessions: t.fill(`SELECT n.id, (SELECT count(*) FROM {messages} m WHERE m.session_id = n.id), ` + current + `,
@@ -74,7 +80,7 @@ func newPostgresQueries(t tables) postgresQueries {
 			t AS (DELETE FROM {botd_turns} WHERE session_id = $1::text)
 			UPDATE {botd_sessions} SET generation = generation + 1, seen = NULL, updated = $2::bigint WHERE session_id = $1::text`),
 
-		newest:      t.fill(item + `WHERE m.session_id = $1::text ORDER BY m.id DESC LIMIT 1 FOR UPDATE OF m`),
+		newest:      t.fill(columns + `FROM {messages} m` + records + `WHERE m.session_id = $1::text ORDER BY m.id DESC LIMIT 1 FOR UPDATE OF m`),
 		any:         t.fill(`SELECT EXISTS (SELECT FROM {messages} WHERE session_id = $1::text)`),
 		dropMessage: t.fill(`DELETE FROM {messages} WHERE id = $1::bigint`),
 		dropItem:    t.fill(`DELETE FROM {botd_items} WHERE session_id = $1::text AND message_id = $2::bigint`),
