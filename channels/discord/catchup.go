@@ -36,7 +36,8 @@ const (
 // a round begins with the direct chats that are known, and each guild adds the rooms in which something was
 // said since. Until it is over the read positions stand still, so that a crash repeats it.
 type round struct {
-	since  string // read everything up to here, in guilds
+	since  string    // read everything up to here, in guilds
+	held   time.Time // new messages are held back until then at most
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it is over
 	wake   chan struct{}
@@ -66,7 +67,10 @@ func (a *Adapter) beginCatchUp(ctx context.Context, guilds []string) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	floor := snowflakeAt(now.Add(-a.reach))
-	r := &round{since: later(earlier(read[everywhere]), floor), cancel: cancel, done: make(chan struct{}), wake: make(chan struct{}, 1), guilds: map[string]struct{}{}}
+	r := &round{
+		since: later(earlier(read[everywhere]), floor), held: now.Add(holdWait), guilds: map[string]struct{}{},
+		cancel: cancel, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
 	for _, id := range guilds {
 		r.guilds[id] = struct{}{}
 	}
@@ -194,7 +198,7 @@ func (a *Adapter) catchUpRoom(ctx context.Context, job missed, limit int) (hande
 			}
 		}
 		if len(events) > 0 {
-			if !a.accept(ctx, ctx.Done(), a.sink, events) {
+			if !a.accept(ctx, ctx.Done(), events) {
 				return handed, ctx.Err()
 			}
 			handed += len(events)
@@ -226,13 +230,13 @@ func (a *Adapter) patientPage(ctx context.Context, room, after string) ([]json.R
 	}
 }
 
-// waitCaughtUp waits while a round is under way, but not for long.
+// waitCaughtUp waits while a round is under way, but not for long after its beginning.
 func (a *Adapter) waitCaughtUp(ctx context.Context, stopping <-chan struct{}) {
 	r := a.round.Load()
 	if r == nil {
 		return
 	}
-	t := time.NewTimer(holdWait)
+	t := time.NewTimer(time.Until(r.held))
 	defer t.Stop()
 	select {
 	case <-r.done:

@@ -18,6 +18,14 @@
 // Messages are decoded by small structs of the package's own, so that a component or field of a new kind
 // costs no message. Slash commands are acknowledged at once, beside the intake.
 //
+// # Catching up
+//
+// A new gateway session has a gap before it. At its READY the adapter reads, by REST, what was said since:
+// in the direct chats that it knows, and in each guild's rooms and active threads with something new in
+// them. Direct messages and mentions among it are handed in, oldest first and before what is said from then
+// on, bounded in age and number. How far was read is kept by a Cursor; slash commands, which must be answered
+// in three seconds, and threads archived meanwhile are not caught up on.
+//
 // # Sending
 //
 // Each message carries a nonce made from its ID, by which Discord refuses to show it twice for some
@@ -32,5 +40,6 @@
 //
 // # Durability
 //
-// Inbound.Reply and Outbound.Reply hold JSON whose field names are stored for ever.
+// Inbound.Reply and Outbound.Reply hold JSON whose field names are stored for ever. An event that the sink
+// has not accepted is known to Discord alone: the Cursor moves only past what was accepted.
 package discord

@@ -213,6 +213,9 @@ func (a *Adapter) prepare(ctx context.Context) (*link, error) {
 			if err := sleep(ctx, identifyEvery-time.Since(a.identifiedAt)); err != nil {
 				return nil, err
 			}
+			if !a.rest.trusts(gw.URL) {
+				return nil, errors.New("discord names a gateway that is no web socket, or one without encryption")
+			}
 			return a.newLink(ctx, gw.URL)
 		}
 		wait := max(time.Duration(limit.ResetAfter)*time.Millisecond, time.Minute)

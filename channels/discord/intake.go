@@ -166,7 +166,7 @@ func (a *Adapter) work(ctx context.Context, stopping <-chan struct{}) {
 			}
 			marks = append(marks, m)
 		}
-		if len(events) > 0 && !a.accept(ctx, stopping, a.sink, events) {
+		if len(events) > 0 && !a.accept(ctx, stopping, events) {
 			return
 		}
 		for _, m := range marks {
@@ -183,10 +183,10 @@ func (a *Adapter) work(ctx context.Context, stopping <-chan struct{}) {
 type mark struct{ id, chat string }
 
 // accept hands events in until the sink takes them, and reports that it did.
-func (a *Adapter) accept(ctx context.Context, stopping <-chan struct{}, sink channels.Sink, events []channels.Inbound) bool {
+func (a *Adapter) accept(ctx context.Context, stopping <-chan struct{}, events []channels.Inbound) bool {
 	said := ""
 	for wait := firstAcceptRetry; ; wait = min(2*wait, maxAcceptRetry) {
-		err := contained(func() error { return sink.Accept(ctx, events...) })
+		err := contained(func() error { return a.sink.Accept(ctx, events...) })
 		if err == nil {
 			return true
 		}

@@ -19,8 +19,6 @@ const (
 	ackPause = 150 * time.Millisecond
 	// ackLimit bounds the acknowledgements under way.
 	ackLimit = 64
-	// tokenLife is how long an interaction token lives; a little less, for the way there.
-	tokenLife = 15*time.Minute - 10*time.Second
 )
 
 // onEvent takes every event from discordgo. It runs on the library's reading goroutine, under its locks:
@@ -33,17 +31,17 @@ func (a *Adapter) onEvent(ctx context.Context, l *link, event string, raw json.R
 		switch event {
 		case "READY":
 			var r struct {
-				User   user          `json:"user"`
+				User   lenient[user] `json:"user"`
 				Guilds listOf[guild] `json:"guilds"`
 			}
 			if err := json.Unmarshal(raw, &r); err != nil {
 				return err
 			}
-			a.dir.setSelf(r.User.ID)
+			a.dir.setSelf(r.User.v.ID)
 			l.ready.Store(true)
 			l.alive.Store(true)
 			a.health.up()
-			a.log.Info("connected to discord", "user", r.User.ID)
+			a.log.Info("connected to discord", "user", r.User.v.ID)
 			var guilds []string
 			for g := range r.Guilds.all {
 				guilds = append(guilds, g.ID)
@@ -145,14 +143,15 @@ func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked
 	if acked {
 		r.Interaction = &token{ID: i.ID, App: i.ApplicationID, Token: i.Token}
 	}
-	kind := i.Channel.v.Type
+	var kind *roomType
 	if i.Channel.v.ID == i.ChannelID.v {
+		kind = &i.Channel.v.Type
 		a.dir.addRoom(i.Channel.v)
 	}
 	return channels.Inbound{
 		ID:        i.ID,
 		Kind:      channels.Message,
-		Address:   a.address(ctx, i.ChannelID.v, i.GuildID.v, &kind, who.ID),
+		Address:   a.address(ctx, i.ChannelID.v, i.GuildID.v, kind, who.ID),
 		Time:      snowflakeTime(i.ID),
 		Speaker:   channels.Speaker{ID: who.ID, Name: who.name(i.Member.v.nickname), Locale: i.Locale.v},
 		Mentioned: true,

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"botd/channels"
@@ -134,6 +135,11 @@ type gatewayBot struct {
 func (c *client) gatewayBot(ctx context.Context) (g gatewayBot, err error) {
 	err = c.do(ctx, request{method: http.MethodGet, route: "/gateway/bot", path: "/gateway/bot"}, &g)
 	return g, err
+}
+
+// trusts reports that the bot token may be sent to a gateway: over TLS, unless the API itself has none.
+func (c *client) trusts(gateway string) bool {
+	return strings.HasPrefix(gateway, "wss://") || c.base.Scheme == "http" && strings.HasPrefix(gateway, "ws://")
 }
 
 // application is the answer of GET /applications/@me.

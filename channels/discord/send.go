@@ -31,16 +31,18 @@ var (
 // messages are looked through first. Errors are *channels.Error.
 func (a *Adapter) Send(ctx context.Context, m channels.Outbound) (channels.Receipt, error) {
 	r := decodeReply(m.Reply)
-	if t := r.Interaction; t != nil {
-		if time.Since(r.asked()) < tokenLife {
-			receipt, err := a.sendInteraction(ctx, m, *t, r.Part)
-			if code := codeOf(err); code != codeInvalidToken && code != codeUnknownWebhook {
-				return receipt, err
-			}
-		}
-		if m.Uncertain {
-			return channels.Receipt{}, &channels.Error{Kind: channels.Ambiguous, Err: errExpired}
-		}
+	if r.Interaction == nil {
+		return a.sendMessage(ctx, m, r)
+	}
+	receipt, err := a.sendInteraction(ctx, m, *r.Interaction, r.Part)
+	switch codeOf(err) {
+	case codeInvalidToken, codeUnknownWebhook:
+	default:
+		return receipt, err
+	}
+	// The 15 minutes are over. Discord's clock decides that, not ours.
+	if m.Uncertain {
+		return channels.Receipt{}, &channels.Error{Kind: channels.Ambiguous, Err: errExpired}
 	}
 	return a.sendMessage(ctx, m, r)
 }
