@@ -306,3 +306,26 @@ func TestOneFailedChannelLeavesTheOthers(t *testing.T) {
 		t.Errorf("answer on LINE: %q", got)
 	}
 }
+
+// TestTwoAccountsOnOnePath has two LINE accounts share a webhook path; each answers its own people.
+func TestTwoAccountsOnOnePath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, linefake.BotConfig{})
+	second := w.line.AddBot(linefake.BotConfig{})
+	g := w.start(t, func(cfg *config.Config) {
+		c := cfg.Channels["line"]
+		account := *c.LINE
+		account.ChannelSecret, account.ChannelAccessToken = config.NewSecret(second.Secret), config.NewSecret(second.Token)
+		c.LINE = &account
+		cfg.Channels["line-second"] = c
+	})
+	second.SetWebhook("http://" + g.Addr() + "/webhook")
+	u := w.line.AddUser(linefake.UserConfig{Name: "Alice"})
+	for i, bot := range []*linefake.Bot{w.bot, second} {
+		chat := bot.Direct(u)
+		say(t, chat, u, fmt.Sprintf("message #bot-%d#", i))
+		if got, want := hear(t, chat, 1), fmt.Sprintf("answer to #bot-%d#", i); got != want {
+			t.Errorf("account %d answered %q, want %q", i, got, want)
+		}
+	}
+}
