@@ -7,10 +7,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"botd/cmd/botd/internal/demo"
 )
@@ -217,7 +220,7 @@ func TestResetForgetsOneSession(t *testing.T) {
 
 func TestDataIsRememberedAcrossARestart(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
+	data := filepath.Join(t.TempDir(), "a folder with ${odd} 名前: #1")
 	places := map[string]string{
 		"line-direct": "Aiko", "line-group": "Ben", "discord-direct": "Dana", "discord-room": "Eli",
 	}
@@ -235,19 +238,22 @@ func TestDataIsRememberedAcrossARestart(t *testing.T) {
 	}
 }
 
-// TestTemporaryDataIsRemoved asserts that a demonstration without a folder leaves nothing behind.
-func TestTemporaryDataIsRemoved(t *testing.T) {
+// TestNothingIsLeft asserts that a demonstration without a folder leaves neither files nor goroutines.
+func TestNothingIsLeft(t *testing.T) {
+	before := goleak.IgnoreCurrent()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	d := start(t, demo.Options{})
-	p := open(t, d.URL())
-	p.say("line-direct", "Aiko", "hello", false)
-	p.answer("line-direct", "")
-	d.stop()
+	t.Run("demonstration", func(t *testing.T) {
+		p := open(t, start(t, demo.Options{}).URL())
+		p.say("line-direct", "Aiko", "hello", false)
+		p.answer("line-direct", "")
+	})
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+	http.DefaultClient.CloseIdleConnections()
+	goleak.VerifyNone(t, before)
 }
 
 func TestServer(t *testing.T) {
