@@ -39,36 +39,35 @@ const (
 	minFenced = 16
 )
 
-// Split cuts text into pieces of at most max units. It cuts, in this order of preference and as late as
+// Split cuts text into pieces of at most limit units. It cuts, in this order of preference and as late as
 // possible, between paragraphs, lines, sentences, at a space between Thai phrases, at a space, and as a
 // last resort between grapheme clusters; never inside a cluster or a web address that fits a piece.
-// White space at a cut is dropped, and no piece is empty or blank. A max below 2 counts as 2.
-func Split(text string, max int, unit Unit) []string {
-	pieces, _ := split(text, max, unit, false)
+// White space at a cut is dropped, and no piece is empty or blank. A limit below 2 counts as 2.
+func Split(text string, limit int, unit Unit) []string {
+	pieces, _ := split(text, limit, unit, false)
 	return pieces
 }
 
 // SplitFenced is Split for text with code fences, as Discord's function returns it. A cut inside a fence
 // closes it and opens it again, with its language, at the beginning of the next piece; the marks count
-// towards max. A fence that the text leaves open is closed. It does not cut inside inline code, bold text or a
-// link that fits a piece either. Where max leaves no room for fences they are ordinary text.
-func SplitFenced(text string, max int, unit Unit) []string {
-	pieces, _ := split(text, max, unit, true)
+// towards the limit. A fence that the text leaves open is closed. It does not cut inside inline code, bold
+// text or a link that fits a piece either. Where the limit leaves no room for fences they are ordinary
+// text.
+func SplitFenced(text string, limit int, unit Unit) []string {
+	pieces, _ := split(text, limit, unit, true)
 	return pieces
 }
 
 // split returns the pieces, and how many bytes it looked at to find them.
-func split(text string, max int, unit Unit, fenced bool) (pieces []string, steps int) {
-	if max < minPiece {
-		max = minPiece
-	}
-	fenced = fenced && max >= 4*minFenced
+func split(text string, limit int, unit Unit, fenced bool) (pieces []string, steps int) {
+	limit = max(limit, minPiece)
+	fenced = fenced && limit >= 4*minFenced
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var open fence
 	for rest := skipBlank(text, true); rest != ""; {
-		budget := max - unit.Len(open.opener)
-		if budget < max/2 {
-			open, budget = fence{}, max
+		budget := limit - unit.Len(open.opener)
+		if budget < limit/2 {
+			open, budget = fence{}, limit
 		}
 		s := scanner{text: rest, budget: budget, unit: unit, fenced: fenced, fence: open}
 		cut := s.scan()
