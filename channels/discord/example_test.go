@@ -3,7 +3,6 @@ package discord_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"botd/channels"
@@ -25,12 +24,12 @@ func (e echo) Accept(_ context.Context, events ...channels.Inbound) error {
 func Example() {
 	srv, err := discordfake.New(discordfake.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer srv.Close()
 	bot, err := discord.New(discord.Options{Channel: "discord", Token: discordfake.DefaultToken, APIBase: srv.URL()})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	heard, ended := make(echo, 1), make(chan error)
@@ -42,7 +41,7 @@ func Example() {
 	ada := srv.Person("Ada")
 	room := srv.DM(ada.ID)
 	if _, err := srv.Say(discordfake.Saying{From: ada.ID, Room: room, Text: "Hello?"}); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	in := <-heard
 	fmt.Println(in.Speaker.Name+":", in.PlainText())
@@ -50,7 +49,7 @@ func Example() {
 	answer := channels.Outbound{ID: "turn-1", To: in.Address, Reply: in.Reply, Parts: []channels.Part{{Type: channels.Markdown, Text: "Hello, **Ada**!"}}}
 	for _, send := range bot.Compose(answer) {
 		if _, err := bot.Send(ctx, send); err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 	}
 	fmt.Println("bot:", srv.BotPosts(room)[0].Content)

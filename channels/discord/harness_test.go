@@ -78,7 +78,7 @@ func newScene(t *testing.T, changes ...change) *scene {
 
 // run starts the adapter.
 func (s *scene) run() {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	s.stop, s.ended = cancel, make(chan error, 1)
 	go func() { s.ended <- s.a.Run(ctx, s.sink) }()
 }
@@ -153,7 +153,7 @@ func (s *scene) send(m channels.Outbound) ([]channels.Receipt, error) {
 	var receipts []channels.Receipt
 	for i, part := range s.a.Compose(m) {
 		part.ID = m.ID + "/" + string(rune('0'+i))
-		r, err := s.a.Send(context.Background(), part)
+		r, err := s.a.Send(s.t.Context(), part)
 		if err != nil {
 			return receipts, err
 		}

@@ -130,7 +130,7 @@ func (l *link) open(ctx context.Context) (usable bool, err error) {
 			return false, errCutOff
 		}
 	}
-	if cause, _ := l.state(); err != nil && cause != nil && cause != net.ErrClosed {
+	if cause, _ := l.state(); err != nil && cause != nil && !errors.Is(cause, net.ErrClosed) {
 		err = cause
 	}
 	return true, err

@@ -105,7 +105,7 @@ func (r reader) Read(p []byte) (int, error) {
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.pending) == 0 && w.passing == 0 && !w.opaque {
 		if err := w.next(); err != nil {
-			if err == io.EOF && w.br.Buffered() > 0 {
+			if errors.Is(err, io.EOF) && w.br.Buffered() > 0 {
 				err = io.ErrUnexpectedEOF
 			}
 			w.end(err)
@@ -134,7 +134,7 @@ func (w *wire) Read(p []byte) (int, error) {
 func (w *wire) next() error {
 	if !w.upgraded {
 		line, err := w.br.ReadSlice('\n')
-		if err == io.EOF && len(line) > 0 {
+		if errors.Is(err, io.EOF) && len(line) > 0 {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -129,7 +129,7 @@ func TestWire_Withholds(t *testing.T) {
 			if string(got) != before || !errors.Is(err, tt.want) {
 				t.Errorf("read %q and %v, want it to end with %v", got, err, tt.want)
 			}
-			if cause, _ := w.state(); cause != tt.want || told != tt.want || !conn.closed {
+			if cause, _ := w.state(); !errors.Is(cause, tt.want) || !errors.Is(told, tt.want) || !conn.closed {
 				t.Errorf("cause %v, told %v, closed %v", cause, told, conn.closed)
 			}
 			if _, err := w.Write(clientFrame(`{"op":1,"d":1}`)); !errors.Is(err, net.ErrClosed) {
@@ -149,7 +149,7 @@ func TestWire_KeepsTheCloseCode(t *testing.T) {
 		if _, err := io.ReadAll(w); err != nil {
 			t.Fatal(err)
 		}
-		if cause, _ := w.state(); cause != (closeError{want}) {
+		if cause, _ := w.state(); !errors.Is(cause, closeError{want}) {
 			t.Errorf("cause %v, want code %d", cause, want)
 		}
 	}
@@ -167,7 +167,7 @@ func TestWire_OneLoginPerConnection(t *testing.T) {
 	if _, err := w.Write(identify); err == nil || conn.out.Len() != n {
 		t.Errorf("a second login went out: %v", err)
 	}
-	if cause, _ := w.state(); cause != errTwice {
+	if cause, _ := w.state(); !errors.Is(cause, errTwice) {
 		t.Errorf("cause %v", cause)
 	}
 }

@@ -3,6 +3,7 @@ package discordfake
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"path"
@@ -255,7 +256,10 @@ type apiError struct {
 func (e *apiError) Error() string { return e.message }
 
 func failure(err error) answer {
-	e := err.(*apiError)
+	e, ok := errors.AsType[*apiError](err)
+	if !ok {
+		e = &apiError{http.StatusInternalServerError, 0, "500: Internal Server Error", nil}
+	}
 	body := map[string]any{"message": e.message, "code": e.code}
 	if e.errors != nil {
 		body["errors"] = e.errors

@@ -1,10 +1,10 @@
 package discordfake
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -79,7 +79,7 @@ func New(o Options) (*Server, error) {
 	ln := o.Listener
 	if ln == nil {
 		var err error
-		if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		if ln, err = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("listen: %w", err)
 		}
 	}
@@ -102,7 +102,7 @@ func New(o Options) (*Server, error) {
 	top.HandleFunc("/api/", s.serveAPI)
 	top.HandleFunc("/gateway", s.serveGateway)
 	top.HandleFunc("/gateway/", s.serveGateway)
-	s.http = &http.Server{Handler: top, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	s.http = &http.Server{Handler: top, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	s.serve.Go(func() { _ = s.http.Serve(ln) })
 	return s, nil
 }
