@@ -72,9 +72,11 @@ func (db *DB) retire(tx *writeTx, sid uint64, h *header) error {
 
 // sweepEpoch leaves an epoch, which nothing leads to any more, to housekeeping.
 func (tx *writeTx) sweepEpoch(sid uint64, a archive) error {
-	for _, prefix := range [][]byte{
-		epochKey(sid, turnClass, a.epoch), epochKey(sid, viewClass, a.view), epochKey(sid, itemClass, a.epoch),
-	} {
+	prefixes := [][]byte{epochKey(sid, turnClass, a.epoch), epochKey(sid, itemClass, a.epoch)}
+	if a.view != 0 {
+		prefixes = append(prefixes, epochKey(sid, viewClass, a.view))
+	}
+	for _, prefix := range prefixes {
 		if err := tx.put(swpBucket, prefix, nil); err != nil {
 			return err
 		}

@@ -142,26 +142,76 @@ func (db *DB) deleteExpired(tx *writeTx, b bucket, keys [][]byte, expired func(k
 	return nil
 }
 
+// sweeping is what one step deletes below one prefix.
+type sweeping struct {
+	prefix []byte
+	keys   [][]byte
+	// last says that nothing is left below the prefix afterwards.
+	last bool
+}
+
 // sweep deletes what nothing leads to any more.
 func (db *DB) sweep(ctx context.Context) error {
 	var from []byte
 	for {
-		var prefix []byte
+		var step []sweeping
 		err := db.view(ctx, func(tx *readTx) error {
-			key, _ := tx.bucket(swpBucket).Cursor().Seek(from)
-			prefix = bytes.Clone(key)
+			step, from = db.nextSweep(tx, from)
 			return nil
 		})
-		if err != nil || prefix == nil {
+		if err == nil && len(step) > 0 {
+			err = db.writeFreeing(ctx, func(tx *writeTx) error { return tx.sweep(step) })
+		}
+		if err != nil || from == nil {
 			return err
 		}
-		if !db.beingBuilt(prefix) {
-			if err := db.sweepPrefix(ctx, prefix); err != nil {
+	}
+}
+
+// nextSweep collects the records of one step, and where the next one begins; nil when this is the last.
+func (db *DB) nextSweep(tx *readTx, from []byte) (step []sweeping, next []byte) {
+	notes, records := tx.bucket(swpBucket).Cursor(), tx.bucket(sesBucket).Cursor()
+	n := 0
+	for prefix, _ := notes.Seek(from); prefix != nil; prefix, _ = notes.Next() {
+		if n >= stepKeys {
+			return step, bytes.Clone(prefix)
+		}
+		if db.beingBuilt(prefix) {
+			continue
+		}
+		s := sweeping{prefix: bytes.Clone(prefix)}
+		key, _ := records.Seek(prefix)
+		for ; bytes.HasPrefix(key, prefix) && n < stepKeys; key, _ = records.Next() {
+			s.keys = append(s.keys, bytes.Clone(key))
+			n++
+		}
+		n++ // the note
+		s.last = !bytes.HasPrefix(key, prefix)
+		if step = append(step, s); !s.last {
+			return step, s.prefix
+		}
+	}
+	return step, nil
+}
+
+// sweep deletes the records of a step, and the notes of the prefixes done.
+func (tx *writeTx) sweep(step []sweeping) error {
+	for _, s := range step {
+		if tx.get(swpBucket, s.prefix) == nil {
+			continue // a fork has ended, and the records are a session's
+		}
+		for _, key := range s.keys {
+			if err := tx.delete(sesBucket, key); err != nil {
 				return err
 			}
 		}
-		from = append(prefix, 0)
+		if s.last {
+			if err := tx.delete(swpBucket, s.prefix); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
 }
 
 // beingBuilt reports whether a fork is at work there.
@@ -171,38 +221,4 @@ func (db *DB) beingBuilt(prefix []byte) (found bool) {
 		return !found
 	})
 	return found
-}
-
-// sweepPrefix deletes the records of ses below one prefix, and then the note that says so.
-func (db *DB) sweepPrefix(ctx context.Context, prefix []byte) error {
-	for {
-		var keys [][]byte
-		err := db.view(ctx, func(tx *readTx) error {
-			c := tx.bucket(sesBucket).Cursor()
-			for key, _ := c.Seek(prefix); bytes.HasPrefix(key, prefix) && len(keys) < stepKeys; key, _ = c.Next() {
-				keys = append(keys, bytes.Clone(key))
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		err = db.writeFreeing(ctx, func(tx *writeTx) error {
-			if tx.bucket(swpBucket).Get(prefix) == nil {
-				return nil // a fork has ended, and the records are a session's
-			}
-			for _, key := range keys {
-				if err := tx.delete(sesBucket, key); err != nil {
-					return err
-				}
-			}
-			if len(keys) < stepKeys {
-				return tx.delete(swpBucket, prefix)
-			}
-			return nil
-		})
-		if err != nil || len(keys) < stepKeys {
-			return err
-		}
-	}
 }

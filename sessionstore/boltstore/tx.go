@@ -86,7 +86,12 @@ type writeTx struct {
 	outbox outboxChanges
 }
 
+// put writes a record. A nil value is written as an empty one: bbolt gives that back as nil until the
+// transaction ends, which says that there is no such key.
 func (tx *writeTx) put(b bucket, key, value []byte) error {
+	if value == nil {
+		value = []byte{}
+	}
 	tx.dirty = true
 	bk := tx.bucket(b)
 	bk.FillPercent = fillPercent

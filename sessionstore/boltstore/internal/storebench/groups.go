@@ -63,7 +63,7 @@ func (b *bench) lone() error {
 }
 
 // rated runs n pieces of work by so many workers, in rounds between measurements of the floor, and returns
-// the median rate with the C of its round.
+// the median rate with the median C.
 func (b *bench) rated(rounds, n, workers int, f func(i int) error) (rate float64, c time.Duration, err error) {
 	var rates, cs []time.Duration // as the time of one piece, to take the median of
 	for r := range rounds {
@@ -76,7 +76,11 @@ func (b *bench) rated(rounds, n, workers int, f func(i int) error) (rate float64
 			return 0, 0, err
 		}
 		rates = append(rates, time.Since(began)/time.Duration(n))
-		cs = append(cs, before)
+		after, err := b.floor.c(200)
+		if err != nil {
+			return 0, 0, err
+		}
+		cs = append(cs, (before+after)/2)
 	}
 	return 1 / percentile(rates, 50).Seconds(), percentile(cs, 50), nil
 }
@@ -151,7 +155,7 @@ func (b *bench) read() error {
 		return err
 	}
 	defer db.Close()
-	if err := errors.Join(b.fillOne(db, 1_000_000, 100), b.fillMany(db, 1_000_001, 100_000), b.fill(db, 1000, 20)); err != nil {
+	if err := errors.Join(b.fillOne(db, 1_000_000, 100), b.fillOne(db, 1_000_001, 100_000), b.fillAtOnce(db, 1000, 20)); err != nil {
 		return err
 	}
 	if err := b.reads(db, "newest 40 of 100", func() int { return 1_000_000 }); err != nil {
@@ -168,15 +172,10 @@ func (b *bench) read() error {
 		return err
 	}
 	defer large.Close()
-	if err := b.fill(large, b.sessions, 20); err != nil {
+	if err := b.fillAtOnce(large, b.sessions, 20); err != nil {
 		return err
 	}
 	return b.reads(large, fmt.Sprintf("newest 40 of 40, %d sessions", b.sessions), func() int { return random(b.sessions) })
-}
-
-// fillMany gives one session many items, a thousand turns at a time.
-func (b *bench) fillMany(db *boltstore.DB, session, items int) error {
-	return each(items/2, 256, func(int) error { return b.append(db, session) })
 }
 
 // grow compares a long session with a short one.
@@ -186,7 +185,7 @@ func (b *bench) grow() error {
 		return err
 	}
 	defer db.Close()
-	if err := errors.Join(b.fill(db, 1000, 10), b.fillMany(db, 1_000_001, 100_000)); err != nil {
+	if err := errors.Join(b.fill(db, 1000, 10), b.fillOne(db, 1_000_001, 100_000)); err != nil {
 		return err
 	}
 	const n = 2000
@@ -217,7 +216,7 @@ func (b *bench) erase() error {
 		return err
 	}
 	defer db.Close()
-	if err := b.fill(db, sessions, 10); err != nil {
+	if err := b.fillAtOnce(db, sessions, 10); err != nil {
 		return err
 	}
 	before, c, err := b.beside(1000, func(int) error { return b.append(db, random(sessions/10)) })
@@ -226,6 +225,9 @@ func (b *bench) erase() error {
 	}
 	line("append before erasing 90 %, p50", micros(before), c, ratio(before, c), "")
 	if err := each(sessions*9/10, 64, func(i int) error { return db.Clear(ctx, sessionID(sessions/10+i)) }); err != nil {
+		return err
+	}
+	if err := db.Tidy(ctx); err != nil {
 		return err
 	}
 	after, c2, err := b.beside(1000, func(int) error { return b.append(db, random(sessions/10)) })
@@ -243,7 +245,7 @@ func (b *bench) open() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(b.fill(db, b.sessions, 10), db.Close()); err != nil {
+	if err := errors.Join(b.fillAtOnce(db, b.sessions, 10), db.Close()); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,14 +77,17 @@ func (b *bench) fill(db *boltstore.DB, n, turns int) error {
 	return nil
 }
 
-// fillOne gives one session so many items, many at a time.
+// fillAtOnce gives each of n sessions so many turns in one write, which is quicker.
+func (b *bench) fillAtOnce(db *boltstore.DB, n, turns int) error {
+	items := slices.Repeat(turnItems, turns)
+	return each(n, 256, func(i int) error {
+		return db.Append(ctx, sessionID(i), sessionstore.Batch{Turn: b.turnID(), Items: items})
+	})
+}
+
+// fillOne gives one session so many items, turn by turn.
 func (b *bench) fillOne(db *boltstore.DB, session, items int) error {
-	for n := 0; n < items; n += 2 {
-		if err := b.append(db, session); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(items/2, 256, func(int) error { return b.append(db, session) })
 }
 
 func event(session, n int) dispatch.Routed {
