@@ -83,8 +83,8 @@ func (s *Store) written(ctx context.Context, r *record, ids []string) error {
 			return err
 		}
 	}
-	if p.Turn != "" {
-		if err := s.put(ctx, r.turnKey(p.Turn), []byte("1")); err != nil {
+	if len(p.Turn) > 0 {
+		if err := s.put(ctx, r.turnKey(string(p.Turn)), []byte("1")); err != nil {
 			return err
 		}
 	}

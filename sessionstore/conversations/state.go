@@ -44,14 +44,14 @@ type record struct {
 	saved []byte // as the State has it
 }
 
-// pending is a batch on its way to the API.
+// pending is a batch on its way to the API. Turns and origins are bytes, which JSON keeps whatever they are.
 type pending struct {
-	Turn string `json:"turn,omitempty"`
+	Turn []byte `json:"turn,omitempty"`
 	// After is the ID of the conversation's last item before the batch, empty for none.
 	After   string            `json:"after,omitempty"`
 	At      time.Time         `json:"at"`
 	Items   []json.RawMessage `json:"items"`
-	Origins []string          `json:"origins"`
+	Origins [][]byte          `json:"origins"`
 	// Undo: the API refused the batch, and what came through is to be deleted.
 	Undo bool `json:"undo,omitempty"`
 }
@@ -59,8 +59,8 @@ type pending struct {
 // itemRecord is what the State knows of an item.
 type itemRecord struct {
 	Seq    uint64    `json:"seq"`
-	Turn   string    `json:"turn,omitempty"`
-	Origin string    `json:"origin,omitempty"`
+	Turn   []byte    `json:"turn,omitempty"`
+	Origin []byte    `json:"origin,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
 

@@ -159,7 +159,7 @@ func (s *Store) items(ctx context.Context, r *record, limit int) (items []sessio
 			last++
 			known.Seq = last
 		}
-		items[i].Seq, items[i].Turn, items[i].Origin, items[i].At = known.Seq, known.Turn, known.Origin, known.At
+		items[i].Seq, items[i].Turn, items[i].Origin, items[i].At = known.Seq, string(known.Turn), string(known.Origin), known.At
 	}
 	return items, ids, nil
 }
@@ -212,7 +212,7 @@ func (s *Store) append(ctx context.Context, r *record, b sessionstore.Batch) err
 		return nil
 	}
 	if err := s.settle(ctx, r); err != nil {
-		if r.Pending != nil && b.Turn != "" && r.Pending.Turn == b.Turn {
+		if r.Pending != nil && b.Turn != "" && string(r.Pending.Turn) == b.Turn {
 			return incomplete(err)
 		}
 		return err
@@ -225,10 +225,10 @@ func (s *Store) append(ctx context.Context, r *record, b sessionstore.Batch) err
 			return err
 		}
 	}
-	p := &pending{Turn: b.Turn, At: time.Now().UTC()}
+	p := &pending{Turn: []byte(b.Turn), At: time.Now().UTC()}
 	for _, it := range b.Items {
 		if raw, ok := sendable(it.Raw); ok {
-			p.Items, p.Origins = append(p.Items, raw), append(p.Origins, it.Origin)
+			p.Items, p.Origins = append(p.Items, raw), append(p.Origins, []byte(it.Origin))
 		}
 	}
 	if err := s.prepare(ctx, r, p); err != nil {

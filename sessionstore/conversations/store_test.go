@@ -152,6 +152,11 @@ func TestTurnsAndGenerations(t *testing.T) {
 	}
 }
 
+func TestContract(t *testing.T) {
+	t.Parallel()
+	dbtest.Contract(t, open(t, newFake(t), &memState{}))
+}
+
 func TestPop(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

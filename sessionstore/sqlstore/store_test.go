@@ -68,6 +68,10 @@ func TestConformance(t *testing.T) {
 				t.Parallel()
 				storetest.Store(t, func(t *testing.T) sessionstore.Store { return open(t, url(t)) })
 			})
+			t.Run("Contract", func(t *testing.T) {
+				t.Parallel()
+				dbtest.Contract(t, open(t, url(t)))
+			})
 			t.Run("Lister", func(t *testing.T) {
 				t.Parallel()
 				storetest.Lister(t, func(t *testing.T) storetest.Listing { return open(t, url(t)) })
