@@ -5,7 +5,8 @@ package sqlstore
 // An append and a clear are several statements of one transaction, sent together: register makes the
 // session's row in {botd_sessions} if it may exist, lock waits for whoever holds it, and only the
 // statements after it, each with a view of its own, read what the lock guards. A single statement would
-// read a view older than its lock.
+// read a view older than its lock. For the same reason the time of a message is the clock's and not the
+// transaction's, which began before it had the lock: the SDK orders by time.
 type postgresQueries struct {
 	rows, generation, sessions    string
 	register, lock, outside       string
@@ -61,8 +62,8 @@ func newPostgresQueries(t tables) postgresQueries {
 				INSERT INTO {sessions} (session_id) SELECT $1::text FROM go
 				ON CONFLICT (session_id) DO UPDATE SET updated_at = CURRENT_TIMESTAMP RETURNING created_at),
 			m AS (
-				INSERT INTO {messages} (session_id, message_data)
-				SELECT $1::text, raw.data FROM s, unnest($4::text[]) WITH ORDINALITY raw (data, n) ORDER BY raw.n
+				INSERT INTO {messages} (session_id, message_data, created_at)
+				SELECT $1::text, raw.data, clock_timestamp() FROM s, unnest($4::text[]) WITH ORDINALITY raw (data, n) ORDER BY raw.n
 				RETURNING id),
 			i AS (
 				INSERT INTO {botd_items} (session_id, message_id, turn, origin, at)

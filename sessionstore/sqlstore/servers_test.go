@@ -298,6 +298,9 @@ func TestTwoStoresFenceEachOther(t *testing.T) {
 				t.Errorf("generation %d after 4 clears", g)
 			}
 			raws := py.get("s")
+			if diff := cmp.Diff(dbtest.Raws(t, stores[0], "s", sessionstore.All), raws); diff != "" {
+				t.Errorf("the SDK, which orders by time, sees another order (-go +sdk):\n%s", diff)
+			}
 			seen := map[string]bool{}
 			for i := 0; i+1 < len(raws); i += 2 {
 				if raws[i] != raws[i+1] || seen[raws[i]] {
