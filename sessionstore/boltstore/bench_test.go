@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,10 +64,14 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func BenchmarkAppend64(b *testing.B) {
+func BenchmarkAppend8(b *testing.B)  { benchAppends(b, 8) }
+func BenchmarkAppend64(b *testing.B) { benchAppends(b, 64) }
+
+// benchAppends appends from about so many goroutines at once.
+func benchAppends(b *testing.B, callers int) {
 	db := benchDB(b)
 	var n atomic.Int64
-	b.SetParallelism(32)
+	b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			benchAppend(b, db, n.Add(1))
@@ -78,7 +83,7 @@ func BenchmarkAppend64(b *testing.B) {
 func BenchmarkMessage256(b *testing.B) {
 	db := benchDB(b)
 	var next atomic.Int64
-	b.SetParallelism(128)
+	b.SetParallelism(max(1, 256/runtime.GOMAXPROCS(0)))
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			n := next.Add(1)
