@@ -185,23 +185,23 @@ type ToolResult struct {
 type ErrorKind uint8
 
 const (
-	// Transient: the provider or the way to it failed; the same turn may succeed later.
+	// Transient means: the provider or the way to it failed; the same turn may succeed later.
 	Transient ErrorKind = iota
-	// RateLimited: as Transient, after RetryAfter.
+	// RateLimited means: as Transient, after RetryAfter.
 	RateLimited
-	// QuotaExhausted: the account is out of credit; the operator must act.
+	// QuotaExhausted means: the account is out of credit; the operator must act.
 	QuotaExhausted
-	// Unauthorized: the key is refused; the operator must act.
+	// Unauthorized means: the key is refused; the operator must act.
 	Unauthorized
-	// InvalidRequest: the provider refuses this request; the same request will not succeed.
+	// InvalidRequest means: the provider refuses this request; the same request will not succeed.
 	InvalidRequest
-	// ModelNotFound: the provider does not know the model.
+	// ModelNotFound means: the provider does not know the model.
 	ModelNotFound
-	// ContextOverflow: the conversation does not fit the model's window.
+	// ContextOverflow means: the conversation does not fit the model's window.
 	ContextOverflow
-	// BadReasoning: the provider cannot verify the encrypted content of reasoning in the history.
+	// BadReasoning means: the provider cannot verify the encrypted content of reasoning in the history.
 	BadReasoning
-	// Filtered: the provider refuses the content.
+	// Filtered means: the provider refuses the content.
 	Filtered
 )
 

@@ -47,7 +47,7 @@ func beginsTurn(items []sessionstore.Item, i int) bool {
 
 // Steps of squeezing a conversation that a model refuses as too long.
 const (
-	squeezeNone = iota
+	_ = iota // everything that fits
 	// squeezeHalf shows the newer half of the history, with short tool outputs.
 	squeezeHalf
 	// squeezeAll shows the turn under way alone.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,8 +59,8 @@ func readSummary(raw json.RawMessage) (text string, turns int, ok bool) {
 // unfold splits a history into its newest summary and the items that it does not cover.
 func unfold(history []sessionstore.Item) (summary string, rest []sessionstore.Item) {
 	at, turns := none, 0
-	for i := len(history) - 1; i >= 0; i-- {
-		if text, n, ok := readSummary(history[i].Raw); ok {
+	for i, h := range slices.Backward(history) {
+		if text, n, ok := readSummary(h.Raw); ok {
 			summary, at, turns = text, i, n
 			break
 		}

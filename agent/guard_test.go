@@ -108,10 +108,14 @@ func TestGuardsOfTeams(t *testing.T) {
 	t.Parallel()
 	var in, out, other []string
 	e := team(t, agent.Options{},
-		agent.Agent{Name: "front", Models: over(agenttest.NewModel(agenttest.Use("c", "transfer_to_back", "{}")), "p"), Handoffs: []string{"back"},
-			InputGuards: []agent.Guard{guard{name: "in", word: "x!", seen: &in}}, OutputGuards: []agent.Guard{guard{name: "no", seen: &other, word: "x!"}}},
-		agent.Agent{Name: "back", Models: over(agenttest.NewModel(agenttest.Say("answer")), "p"),
-			InputGuards: []agent.Guard{guard{name: "no", seen: &other, word: "x!"}}, OutputGuards: []agent.Guard{guard{name: "out", word: "x!", seen: &out}}},
+		agent.Agent{
+			Name: "front", Models: over(agenttest.NewModel(agenttest.Use("c", "transfer_to_back", "{}")), "p"), Handoffs: []string{"back"},
+			InputGuards: []agent.Guard{guard{name: "in", word: "x!", seen: &in}}, OutputGuards: []agent.Guard{guard{name: "no", seen: &other, word: "x!"}},
+		},
+		agent.Agent{
+			Name: "back", Models: over(agenttest.NewModel(agenttest.Say("answer")), "p"),
+			InputGuards: []agent.Guard{guard{name: "no", seen: &other, word: "x!"}}, OutputGuards: []agent.Guard{guard{name: "out", word: "x!", seen: &out}},
+		},
 	)
 	must(t, e, say("question"))
 	if len(in) != 1 || len(out) != 1 || len(other) != 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -156,8 +157,8 @@ func (e *Engine) opaque(kind, value string) string {
 
 // safetyID names the person who spoke last to the provider, "" when nobody is known.
 func (e *Engine) safetyID(t Turn) string {
-	for i := len(t.Input) - 1; i >= 0; i-- {
-		if id := t.Input[i].Speaker.ID; id != "" {
+	for _, v := range slices.Backward(t.Input) {
+		if id := v.Speaker.ID; id != "" {
 			return e.opaque("person", t.Place+"\x00"+id)
 		}
 	}

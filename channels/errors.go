@@ -10,21 +10,21 @@ import (
 type ErrorKind uint8
 
 const (
-	// Transient: the platform or the way to it failed before it could accept; try again with backoff.
+	// Transient means: the platform or the way to it failed before it could accept; try again with backoff.
 	// The zero value: an error about which nothing is known is tried again only if that cannot double.
 	Transient ErrorKind = iota
-	// RateLimited: try again after RetryAfter.
+	// RateLimited means: try again after RetryAfter.
 	RateLimited
-	// Ambiguous: the message may have been accepted, and the platform has no key to ask with. Never sent
+	// Ambiguous means: the message may have been accepted, and the platform has no key to ask with. Never sent
 	// again; counts as said.
 	Ambiguous
-	// Permanent: the platform refuses this message for good.
+	// Permanent means: the platform refuses this message for good.
 	Permanent
-	// Gone: the person or room cannot be reached any more (blocked, left, deleted).
+	// Gone means: the person or room cannot be reached any more (blocked, left, deleted).
 	Gone
-	// QuotaExhausted: the account may send no more until its plan or month changes.
+	// QuotaExhausted means: the account may send no more until its plan or month changes.
 	QuotaExhausted
-	// Unauthorized: the credentials are refused; the channel pauses until the operator acts.
+	// Unauthorized means: the credentials are refused; the channel pauses until the operator acts.
 	Unauthorized
 )
 

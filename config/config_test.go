@@ -110,22 +110,32 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 		Server: config.Server{Listen: "127.0.0.1:9000", PublicURL: "https://bot.example.com"},
 		Providers: map[string]config.Provider{
 			"azure": {Type: config.OpenAI, OpenAI: &config.OpenAIProvider{
-				APIKey: config.NewSecret("k: ["), BaseURL: "https://r.openai.azure.com/openai/v1", API: "responses", Dialect: "azure"}},
+				APIKey: config.NewSecret("k: ["), BaseURL: "https://r.openai.azure.com/openai/v1", API: "responses", Dialect: "azure",
+			}},
 			"lan": {Type: config.OpenAI, OpenAI: &config.OpenAIProvider{
-				APIKey: config.NewSecret("from-file"), BaseURL: "http://10.0.0.2/v1", API: "chat", Dialect: "openai"}},
+				APIKey: config.NewSecret("from-file"), BaseURL: "http://10.0.0.2/v1", API: "chat", Dialect: "openai",
+			}},
 		},
 		Agents: map[string]config.Agent{
-			"b": {Instructions: "Be kind.", Models: []string{"azure/gpt", "lan/org/model"}, Tools: []string{"clock"},
-				Temperature: new(float64), MaxOutputTokens: 1000, MaxTurns: 3},
+			"b": {
+				Instructions: "Be kind.", Models: []string{"azure/gpt", "lan/org/model"}, Tools: []string{"clock"},
+				Temperature: new(float64), MaxOutputTokens: 1000, MaxTurns: 3,
+			},
 			"c": {Instructions: "${KEY} is k: [", Models: []string{"azure/gpt"}, MaxTurns: 10},
 		},
 		Channels: map[string]config.Channel{
-			"l": {Type: config.LINE, Agent: "b", Groups: config.GroupsIgnore, MergeWindow: 1500 * time.Millisecond, Session: config.ChannelSession{Scope: config.ScopeRoom},
-				LINE: &config.LINEChannel{ChannelSecret: config.NewSecret("s"), ChannelAccessToken: config.NewSecret("from-file"),
-					WebhookPath: "/hook", APIBase: "http://127.0.0.1:1", DataAPIBase: "http://127.0.0.1:2"}},
-			"d": {Type: config.Discord, Agent: "c", Groups: config.GroupsMention,
+			"l": {
+				Type: config.LINE, Agent: "b", Groups: config.GroupsIgnore, MergeWindow: 1500 * time.Millisecond, Session: config.ChannelSession{Scope: config.ScopeRoom},
+				LINE: &config.LINEChannel{
+					ChannelSecret: config.NewSecret("s"), ChannelAccessToken: config.NewSecret("from-file"),
+					WebhookPath: "/hook", APIBase: "http://127.0.0.1:1", DataAPIBase: "http://127.0.0.1:2",
+				},
+			},
+			"d": {
+				Type: config.Discord, Agent: "c", Groups: config.GroupsMention,
 				Session: config.ChannelSession{Scope: config.ScopeUser},
-				Discord: &config.DiscordChannel{Token: config.NewSecret("t"), MessageContent: true, APIBase: "http://127.0.0.1:3"}},
+				Discord: &config.DiscordChannel{Token: config.NewSecret("t"), MessageContent: true, APIBase: "http://127.0.0.1:3"},
+			},
 		},
 		Session: config.Session{Scope: config.ScopeUser, History: config.History{MaxItems: 7}},
 		Log:     config.Log{Level: "debug", Format: "json"},
@@ -163,8 +173,12 @@ func TestExampleIsValidAndShowsEveryKey(t *testing.T) {
 	// What the example calls defaults are the defaults.
 	defaults := parse(t, minimal, nil)
 	for _, pair := range [][2]any{
-		{defaults.Store, cfg.Store}, {defaults.Server.Listen, cfg.Server.Listen}, {defaults.Session, cfg.Session},
-		{defaults.Log, cfg.Log}, {defaults.Limits, cfg.Limits}, {defaults.Channels["c"].Console, cfg.Channels["console"].Console},
+		{defaults.Store, cfg.Store},
+		{defaults.Server.Listen, cfg.Server.Listen},
+		{defaults.Session, cfg.Session},
+		{defaults.Log, cfg.Log},
+		{defaults.Limits, cfg.Limits},
+		{defaults.Channels["c"].Console, cfg.Channels["console"].Console},
 		{defaults.Agents["a"].Instructions, cfg.Agents["assistant"].Instructions},
 		{defaults.Channels["c"].MergeWindow, cfg.Channels["line"].MergeWindow},
 	} {
@@ -175,8 +189,8 @@ func TestExampleIsValidAndShowsEveryKey(t *testing.T) {
 }
 
 func keysOf(typ reflect.Type) (keys []string) {
-	for i := range typ.NumField() {
-		f := typ.Field(i)
+	for f := range typ.Fields() {
+		f := f
 		if key := f.Tag.Get("yaml"); key != "" {
 			keys = append(keys, key)
 		}

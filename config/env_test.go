@@ -51,8 +51,10 @@ func TestFromEnv(t *testing.T) {
 		},
 		{
 			name: "everything else",
-			env: map[string]string{"OPENAI_API_KEY": "k", "BOTD_STORE": "memory:", "BOTD_LISTEN": "127.0.0.1:0",
-				"BOTD_PUBLIC_URL": "https://b.example", "BOTD_LOG_LEVEL": "debug", "BOTD_LOG_FORMAT": "text", "BOTD_INSTRUCTIONS": "Be \"kind\": ${X} $$"},
+			env: map[string]string{
+				"OPENAI_API_KEY": "k", "BOTD_STORE": "memory:", "BOTD_LISTEN": "127.0.0.1:0",
+				"BOTD_PUBLIC_URL": "https://b.example", "BOTD_LOG_LEVEL": "debug", "BOTD_LOG_FORMAT": "text", "BOTD_INSTRUCTIONS": "Be \"kind\": ${X} $$",
+			},
 			want: func(c *config.Config) bool {
 				return c.Store == "memory:" && c.Server == config.Server{Listen: "127.0.0.1:0", PublicURL: "https://b.example"} &&
 					c.Log == config.Log{Level: "debug", Format: "text"} && c.Agents["assistant"].Instructions == "Be \"kind\": ${X} $$"

@@ -52,8 +52,8 @@ func newSchemaMaker(t *testing.T) schemaMaker {
 // section is the schema of a struct: one object, or one for each of its types.
 func (m schemaMaker) section(typ reflect.Type) object {
 	variants := []any{}
-	for i := range typ.NumField() {
-		if kind := typ.Field(i).Tag.Get("when"); kind != "" {
+	for field := range typ.Fields() {
+		if kind := field.Tag.Get("when"); kind != "" {
 			variants = append(variants, m.variant(typ, kind))
 		}
 	}
@@ -74,8 +74,8 @@ func typeChoices(typ reflect.Type) []string {
 }
 
 func hasPart(typ reflect.Type, kind string) bool {
-	for i := range typ.NumField() {
-		if typ.Field(i).Tag.Get("when") == kind {
+	for field := range typ.Fields() {
+		if field.Tag.Get("when") == kind {
 			return true
 		}
 	}
@@ -87,8 +87,8 @@ func (m schemaMaker) variant(typ reflect.Type, kind string) object {
 	properties, required, together := object{}, []string{}, []any{}
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
+			f := f
 			if when := f.Tag.Get("when"); when != "" {
 				if when == kind {
 					walk(f.Type.Elem())

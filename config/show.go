@@ -62,7 +62,7 @@ func (c *Config) Secrets() []string {
 	var out []string
 	var walk func(reflect.Value)
 	walk = func(v reflect.Value) {
-		if s, ok := v.Interface().(Secret); ok {
+		if s, ok := reflect.TypeAssert[Secret](v); ok {
 			if !s.IsZero() {
 				out = append(out, s.Reveal())
 			}
@@ -78,8 +78,8 @@ func (c *Config) Secrets() []string {
 				walk(v.MapIndex(k))
 			}
 		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(v.Field(i))
+			for _, field := range v.Fields() {
+				walk(field)
 			}
 		}
 	}

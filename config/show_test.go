@@ -29,8 +29,10 @@ func TestShownConfigurationReadsBackTheSame(t *testing.T) {
 	p := cfg.Providers["openai"].OpenAI
 	l, d := cfg.Channels["line"].LINE, cfg.Channels["discord"].Discord
 	for _, pair := range [][2]string{
-		{"api_key: ", p.APIKey.Reveal()}, {"channel_secret: ", l.ChannelSecret.Reveal()},
-		{"channel_access_token: ", l.ChannelAccessToken.Reveal()}, {"token: ", d.Token.Reveal()},
+		{"api_key: ", p.APIKey.Reveal()},
+		{"channel_secret: ", l.ChannelSecret.Reveal()},
+		{"channel_access_token: ", l.ChannelAccessToken.Reveal()},
+		{"token: ", d.Token.Reveal()},
 	} {
 		for _, quote := range []string{"'", `"`} {
 			shown = strings.Replace(shown, " "+pair[0]+quote+config.Redacted+quote, " "+pair[0]+pair[1], 1)

@@ -30,11 +30,24 @@ var (
 
 // cities are the places whose zone the model knows by heart.
 var cities = []struct{ name, zone string }{
-	{"tokyo", "Asia/Tokyo"}, {"東京", "Asia/Tokyo"}, {"taipei", "Asia/Taipei"}, {"bangkok", "Asia/Bangkok"},
-	{"singapore", "Asia/Singapore"}, {"seoul", "Asia/Seoul"}, {"delhi", "Asia/Kolkata"}, {"sydney", "Australia/Sydney"},
-	{"london", "Europe/London"}, {"paris", "Europe/Paris"}, {"berlin", "Europe/Berlin"}, {"madrid", "Europe/Madrid"},
-	{"new york", "America/New_York"}, {"chicago", "America/Chicago"}, {"los angeles", "America/Los_Angeles"},
-	{"san francisco", "America/Los_Angeles"}, {"são paulo", "America/Sao_Paulo"}, {"sao paulo", "America/Sao_Paulo"},
+	{"tokyo", "Asia/Tokyo"},
+	{"東京", "Asia/Tokyo"},
+	{"taipei", "Asia/Taipei"},
+	{"bangkok", "Asia/Bangkok"},
+	{"singapore", "Asia/Singapore"},
+	{"seoul", "Asia/Seoul"},
+	{"delhi", "Asia/Kolkata"},
+	{"sydney", "Australia/Sydney"},
+	{"london", "Europe/London"},
+	{"paris", "Europe/Paris"},
+	{"berlin", "Europe/Berlin"},
+	{"madrid", "Europe/Madrid"},
+	{"new york", "America/New_York"},
+	{"chicago", "America/Chicago"},
+	{"los angeles", "America/Los_Angeles"},
+	{"san francisco", "America/Los_Angeles"},
+	{"são paulo", "America/Sao_Paulo"},
+	{"sao paulo", "America/Sao_Paulo"},
 }
 
 // answer gives the text of the answer, or the call of a tool whose output it needs first.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -340,9 +341,7 @@ func TestRetries(t *testing.T) {
 		n := 0
 		return func(w http.ResponseWriter, r *http.Request) {
 			if n++; n == 1 {
-				for k, v := range header {
-					w.Header()[k] = v
-				}
+				maps.Copy(w.Header(), header)
 				body(status, "application/json", text)(w, r)
 				return
 			}

@@ -52,7 +52,9 @@ func TestResponsesStream(t *testing.T) {
 		},
 		"no count of tokens": {
 			sse(doneMsg, `{"type":"response.completed","response":{"status":"completed","output":[],"usage":null}}`),
-			"", messageItem, agent.Usage{Requests: 1, InputTokens: agent.EstimateTokens([]byte(hello().Instructions)) + agent.EstimateTokens(hello().Input[0]), OutputTokens: agent.EstimateTokens([]byte(messageItem)), Estimated: true}, false,
+			"", messageItem,
+			agent.Usage{Requests: 1, InputTokens: agent.EstimateTokens([]byte(hello().Instructions)) + agent.EstimateTokens(hello().Input[0]), OutputTokens: agent.EstimateTokens([]byte(messageItem)), Estimated: true},
+			false,
 		},
 		"an error field that is null": {
 			sse(strings.Replace(deltaHel, `{`, `{"error":null,`, 1), deltaLo, doneMsg, completed), "Hello", messageItem, counted, false,

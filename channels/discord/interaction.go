@@ -135,9 +135,10 @@ func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked
 		return channels.Inbound{}, err
 	}
 	data := i.Data.v
-	text := "/" + data.Name
+	var text strings.Builder
+	text.WriteString("/" + data.Name)
 	for o := range data.Options.all {
-		text += " " + optionText(o.Value.v)
+		text.WriteString(" " + optionText(o.Value.v))
 	}
 	r := reply{}
 	if acked {
@@ -155,7 +156,7 @@ func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked
 		Time:      snowflakeTime(i.ID),
 		Speaker:   channels.Speaker{ID: who.ID, Name: who.name(i.Member.v.nickname), Locale: i.Locale.v},
 		Mentioned: true,
-		Parts:     []channels.Part{{Type: channels.Text, Text: text}},
+		Parts:     []channels.Part{{Type: channels.Text, Text: text.String()}},
 		Reply:     r.encode(),
 	}, nil
 }

@@ -40,7 +40,6 @@ func TestSessionID_Golden(t *testing.T) {
 	var got bytes.Buffer
 	for _, scope := range scopes {
 		for _, a := range addresses {
-			a := a
 			id := dispatch.SessionID(scope, a)
 			a.Channel = fmt.Sprintf("%.12s", a.Channel)
 			fmt.Fprintf(&got, "%-12s %-6s %-12s room=%s thread=%s user=%s\n\t%s\n", scope, a.Kind, a.Channel, a.Room, a.Thread, a.User, id)

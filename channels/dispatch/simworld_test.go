@@ -168,7 +168,6 @@ func (w *simWorld) remembered(id sessionstore.ID, items []sessionstore.Item) {
 // process is one life of the daemon.
 type process struct {
 	world *simWorld
-	name  string
 	mu    sync.Mutex
 	dead  bool
 }

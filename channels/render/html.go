@@ -6,7 +6,7 @@ import "strings"
 // "<T>") is text that a reader wants to see.
 var htmlElements = func() map[string]bool {
 	m := map[string]bool{}
-	for _, name := range strings.Fields(`a abbr address article aside b bdi bdo big blockquote body br button
+	for name := range strings.FieldsSeq(`a abbr address article aside b bdi bdo big blockquote body br button
 		caption center cite code col colgroup dd del details dfn dialog div dl dt em fieldset figcaption
 		figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label legend
 		li link main mark meta nav ol option p picture pre q rp rt ruby s samp script section select small

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"botd/sessionstore"
 )
@@ -111,8 +112,8 @@ func (s *Store) giveUp(ctx context.Context, r *record, why error) error {
 
 // undo deletes the items of the pending batch that have landed, the last first.
 func (s *Store) undo(ctx context.Context, r *record, ids []string) error {
-	for i := len(ids) - 1; i >= 0; i-- {
-		if err := s.remove(ctx, r.Conversation, ids[i]); err != nil {
+	for _, id := range slices.Backward(ids) {
+		if err := s.remove(ctx, r.Conversation, id); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package discordfake
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -161,9 +162,7 @@ func (s *Server) overwriteCommands(c *call) (any, error) {
 		full := map[string]any{"id": s.newID(), "application_id": s.world.appID, "version": s.newID(), "type": 1, "nsfw": false,
 			"default_member_permissions": nil, "name_localizations": nil, "description_localizations": nil,
 			"contexts": nil, "integration_types": []int{0}, "dm_permission": true}
-		for k, v := range cmd {
-			full[k] = v
-		}
+		maps.Copy(full, cmd)
 		stored = append(stored, mustJSON(full))
 	}
 	s.rest.commands = stored

@@ -224,7 +224,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 
 func TestSystemdNotify(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "notify") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
