@@ -30,9 +30,11 @@ type Journal interface {
 	Put(ctx context.Context, events []Routed) (fresh []Entry, err error)
 	// Pending yields every entry that is not consumed, in the order of Seq.
 	Pending(ctx context.Context) iter.Seq2[Entry, error]
-	// Fail counts one more failed attempt for each entry and returns nothing to the sessions.
+	// Fail counts one more failed attempt for each entry, keeps the reason, and returns nothing to the
+	// sessions.
 	Fail(ctx context.Context, seqs []uint64, reason string) error
-	// Commit ends a turn: see TurnResult. All or nothing. Errors: ErrConsumed, sessionstore.ErrStale.
+	// Commit ends a turn: see TurnResult. All or nothing. Errors: ErrConsumed, sessionstore.ErrStale, and
+	// sessionstore.ErrChanged when the turn to be undone is not the session's newest.
 	Commit(ctx context.Context, r TurnResult) error
 	// Due yields the deliveries that wait and whose NextAt is not after now, in the order of commit.
 	Due(ctx context.Context, now time.Time) iter.Seq2[Delivery, error]
@@ -60,8 +62,9 @@ type Entry struct {
 	Routed
 	// Received is when the event was put.
 	Received time.Time `json:"received"`
-	// Attempts counts the turns that failed on this entry.
-	Attempts int `json:"attempts,omitempty"`
+	// Attempts counts the turns that failed on this entry, Reason tells of the last one: see Journal.Fail.
+	Attempts int    `json:"attempts,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // TurnResult is what a turn leaves behind.
@@ -74,6 +77,10 @@ type TurnResult struct {
 	// Clear forgets the session, raising its generation, before Items are appended. Generation is then
 	// not checked. Only journals that keep the sessions too obey it.
 	Clear bool
+	// Undo, when not empty, is the turn that the session's newest items must belong to: all of them that it
+	// appended, up to the newest item of another turn, are removed before Items are appended. It stays
+	// known as appended. Not together with Clear; only journals that keep the sessions too obey it.
+	Undo string
 	// Items are appended to the session; only journals that keep the sessions too obey it. For others
 	// the dispatcher has appended them to the store before.
 	Items []sessionstore.Item

@@ -38,7 +38,7 @@ func (db *DB) commitTurn(ctx context.Context, r dispatch.TurnResult) error {
 		if err != nil {
 			return err
 		}
-		if err := db.mayCommit(tx, &h, r); err != nil {
+		if err := db.mayCommit(tx, sid, &h, r); err != nil {
 			return err
 		}
 		if err := db.commitSession(tx, sid, h, r); err != nil {
@@ -69,9 +69,12 @@ func encodeMessages(replies []dispatch.Delivery) ([][]byte, error) {
 }
 
 // mayCommit reports whether the turn is still wanted. It writes nothing.
-func (db *DB) mayCommit(tx *writeTx, h *header, r dispatch.TurnResult) error {
+func (db *DB) mayCommit(tx *writeTx, sid uint64, h *header, r dispatch.TurnResult) error {
 	if !r.Clear && h.generation != r.Generation {
 		return sessionstore.ErrStale
+	}
+	if r.Undo != "" && !tx.isNewest(sid, h, r.Undo) {
+		return fmt.Errorf("undo turn %s: %w", r.Undo, sessionstore.ErrChanged)
 	}
 	for _, seq := range r.Consumed {
 		if tx.get(inbBucket, u64(seq)) == nil {
@@ -89,7 +92,7 @@ func (db *DB) mayCommit(tx *writeTx, h *header, r dispatch.TurnResult) error {
 // commitSession changes the session as the turn demands.
 func (db *DB) commitSession(tx *writeTx, sid uint64, h header, r dispatch.TurnResult) error {
 	appends := len(r.Items) > 0 && (r.Clear || !tx.appended(sid, &h, r.Turn))
-	if !appends && !r.Clear && r.Usage == (agent.Usage{}) {
+	if !appends && !r.Clear && r.Undo == "" && r.Usage == (agent.Usage{}) {
 		return nil
 	}
 	sid, h, err := tx.create(sid, h, r.Session)
@@ -98,6 +101,11 @@ func (db *DB) commitSession(tx *writeTx, sid uint64, h header, r dispatch.TurnRe
 	}
 	if r.Clear {
 		if err := db.clear(tx, sid, &h); err != nil {
+			return err
+		}
+	}
+	if r.Undo != "" {
+		if err := tx.undo(sid, &h, r.Undo); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func decodeInbox(key, rec []byte) (inboxRecord, error) {
 }
 
 func (e *inboxRecord) entry(seq uint64) (dispatch.Entry, error) {
-	out := dispatch.Entry{Seq: seq, Received: e.received, Attempts: e.attempts}
+	out := dispatch.Entry{Seq: seq, Received: e.received, Attempts: e.attempts, Reason: e.reason}
 	out.Session = e.session
 	if err := json.Unmarshal(e.event, &out.Event); err != nil {
 		return out, fmt.Errorf("entry %d: %w: %w", seq, ErrCorrupt, err)

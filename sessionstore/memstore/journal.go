@@ -49,6 +49,7 @@ func (d *delivery) settled() bool { return d.state == dispatch.Unknown || d.stat
 
 func (e *entry) copy() (dispatch.Entry, error) {
 	c := e.Entry
+	c.Reason = e.lastError
 	err := json.Unmarshal(e.encoded, &c.Event)
 	return c, err
 }
@@ -190,6 +191,9 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	if !r.Clear && s.generation(r.Session) != r.Generation {
 		return fmt.Errorf("commit turn: %w", sessionstore.ErrStale)
 	}
+	if r.Undo != "" && !s.newest(r.Session, r.Undo) {
+		return fmt.Errorf("commit turn: undo turn %s: %w", r.Undo, sessionstore.ErrChanged)
+	}
 	for _, seq := range r.Consumed {
 		if _, ok := s.journal.find(seq); !ok {
 			return fmt.Errorf("commit turn: entry %d: %w", seq, dispatch.ErrConsumed)
@@ -202,6 +206,9 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	}
 	if r.Clear {
 		s.clear(r.Session)
+	}
+	for r.Undo != "" && s.newest(r.Session, r.Undo) {
+		s.sessions[r.Session].pop()
 	}
 	s.append(r.Session, r.Turn, r.Items)
 	if r.Usage != (agent.Usage{}) {

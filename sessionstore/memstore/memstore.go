@@ -213,6 +213,11 @@ func (s *Store) Pop(ctx context.Context, id sessionstore.ID) (sessionstore.Item,
 	if ses == nil || len(ses.shown()) == 0 {
 		return sessionstore.Item{}, fmt.Errorf("pop item: %w", sessionstore.ErrEmpty)
 	}
+	return ses.pop(), nil
+}
+
+// pop removes the newest item of a session that shows some.
+func (ses *session) pop() sessionstore.Item {
 	from := &ses.items
 	if n := len(ses.items); n == 0 || ses.items[n-1].Seq <= ses.through {
 		from = &ses.view
@@ -223,7 +228,17 @@ func (s *Store) Pop(ctx context.Context, id sessionstore.ID) (sessionstore.Item,
 	*from = slices.Delete(*from, last, last+1)
 	ses.revision++
 	ses.updated = now()
-	return it, nil
+	return it
+}
+
+// newest reports whether the newest item that a session shows is of a turn.
+func (s *Store) newest(id sessionstore.ID, turn string) bool {
+	ses := s.sessions[id]
+	if ses == nil {
+		return false
+	}
+	items := ses.shown()
+	return len(items) > 0 && items[len(items)-1].Turn == turn
 }
 
 // Clear implements sessionstore.Store.

@@ -169,8 +169,8 @@ func failCounts(t *testing.T, s Both) {
 	must(t, "Fail", s.Fail(ctx, seqsOf(entries[1:]), "model is away"))
 	must(t, "Fail of an entry that is not pending", s.Fail(ctx, []uint64{entries[1].Seq + 100}, "gone"))
 	for i, e := range pending(t, s) {
-		if e.Attempts != i+1 {
-			t.Errorf("attempts of %s = %d, want %d", e.Event.ID, e.Attempts, i+1)
+		if e.Attempts != i+1 || e.Reason != "model is away" {
+			t.Errorf("%s: %d attempts, reason %q, want %d attempts with the reason given", e.Event.ID, e.Attempts, e.Reason, i+1)
 		}
 		if diff := cmp.Diff(entries[i].Event, e.Event); diff != "" {
 			t.Errorf("Fail changed the event (-want +got):\n%s", diff)

@@ -181,6 +181,9 @@ func (m *machine) commit(r *rapid.T) {
 		Items: itemsOf(modelRaws.Draw(r, "items")...),
 		Dead:  rapid.SampledFrom([]string{"", "", "dead"}).Draw(r, "dead"),
 	}
+	if !res.Clear && rapid.IntRange(0, 3).Draw(r, "undoes") == 0 {
+		res.Undo = m.newestTurn(r, id)
+	}
 	for _, e := range m.pending(r) {
 		if len(res.Consumed) < 3 && rapid.Bool().Draw(r, "consume") {
 			res.Consumed = append(res.Consumed, e)
@@ -207,6 +210,18 @@ func (m *machine) commit(r *rapid.T) {
 			}
 		}
 	}
+}
+
+// newestTurn draws the turn of the newest item mostly, where it has one.
+func (m *machine) newestTurn(r *rapid.T, id sessionstore.ID) string {
+	items, err := m.model.Items(m.ctx, id, 1)
+	if err != nil {
+		r.Fatalf("Items = %v", err)
+	}
+	if len(items) == 0 || rapid.IntRange(0, 4).Draw(r, "another") == 0 {
+		return modelTurns.Draw(r, "undone")
+	}
+	return items[0].Turn
 }
 
 func (m *machine) pending(r *rapid.T) (seqs []uint64) {
