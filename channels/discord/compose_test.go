@@ -72,8 +72,13 @@ func TestCompose(t *testing.T) {
 			[]channels.Outbound{send("hi", false, false, nil)},
 		},
 		"several parts": {
-			channels.Outbound{To: to, Parts: []channels.Part{{Type: channels.Text, Text: "a*"}, {Type: channels.Markdown, Text: "*b*"}, {Type: channels.Text}, {Type: channels.Sticker, Text: "wave"},
-				{Type: channels.File, Media: &channels.MediaRef{Name: "notes.txt"}}}},
+			channels.Outbound{To: to, Parts: []channels.Part{
+				{Type: channels.Text, Text: "a*"},
+				{Type: channels.Markdown, Text: "*b*"},
+				{Type: channels.Text},
+				{Type: channels.Sticker, Text: "wave"},
+				{Type: channels.File, Media: &channels.MediaRef{Name: "notes.txt"}},
+			}},
 			[]channels.Outbound{send("a\\*\n*b*\nwave\nnotes.txt", false, false, nil)},
 		},
 		"nothing": {channels.Outbound{To: to, Reply: question, Parts: []channels.Part{{Type: channels.Text, Text: " \n"}, {Type: channels.Markdown}}}, []channels.Outbound{}},

@@ -262,8 +262,10 @@ func TestInbound_OddFields(t *testing.T) {
 		"poll of another type":        {"poll": []any{1}},
 		"snapshots of another type":   {"message_snapshots": map[string]any{}},
 		"new fields":                  {"something_new": map[string]any{"deep": []any{1, 2}}},
-		"nulls": {"member": nil, "mentions": nil, "attachments": nil, "embeds": nil, "flags": nil, "message_reference": nil,
-			"referenced_message": nil, "timestamp": nil, "webhook_id": nil, "guild_id": nil, "sticker_items": nil, "poll": nil, "nonce": nil},
+		"nulls": {
+			"member": nil, "mentions": nil, "attachments": nil, "embeds": nil, "flags": nil, "message_reference": nil,
+			"referenced_message": nil, "timestamp": nil, "webhook_id": nil, "guild_id": nil, "sticker_items": nil, "poll": nil, "nonce": nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -310,8 +312,10 @@ func TestInbound_Parts(t *testing.T) {
 			discordfake.Saying{Text: "look", Attachments: []discordfake.Attachment{
 				file("1", "a.png", "image/png"), file("2", "b.ogg", "audio/ogg"), file("3", "c.mp4", "video/mp4"), file("4", "d.pdf", "application/pdf"),
 			}},
-			[]channels.Part{words("look"), media(channels.Image, "1", "a.png", "image/png"), media(channels.Audio, "2", "b.ogg", "audio/ogg"),
-				media(channels.Video, "3", "c.mp4", "video/mp4"), media(channels.File, "4", "d.pdf", "application/pdf")},
+			[]channels.Part{
+				words("look"), media(channels.Image, "1", "a.png", "image/png"), media(channels.Audio, "2", "b.ogg", "audio/ogg"),
+				media(channels.Video, "3", "c.mp4", "video/mp4"), media(channels.File, "4", "d.pdf", "application/pdf"),
+			},
 		},
 		"a file of no type": {
 			discordfake.Saying{Attachments: []discordfake.Attachment{file("1", "notes", "")}},

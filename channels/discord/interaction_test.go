@@ -269,11 +269,15 @@ func TestCommand_OtherInteractionsAreLeftAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := started(t)
 		for _, kind := range []int{1, 3, 4, 5, 99} {
-			s.srv.Dispatch("INTERACTION_CREATE", map[string]any{"id": "1", "application_id": "2", "type": kind, "token": "t", "channel_id": s.room, "user": s.ada,
-				"data": map[string]any{"custom_id": "x", "components": []any{map[string]any{"type": 18}}}})
+			s.srv.Dispatch("INTERACTION_CREATE", map[string]any{
+				"id": "1", "application_id": "2", "type": kind, "token": "t", "channel_id": s.room, "user": s.ada,
+				"data": map[string]any{"custom_id": "x", "components": []any{map[string]any{"type": 18}}},
+			})
 		}
-		s.srv.Dispatch("INTERACTION_CREATE", map[string]any{"id": "1", "application_id": "2", "type": 2, "token": "t", "channel_id": s.room, "user": s.ada,
-			"data": map[string]any{"name": "Translate", "type": 3}})
+		s.srv.Dispatch("INTERACTION_CREATE", map[string]any{
+			"id": "1", "application_id": "2", "type": 2, "token": "t", "channel_id": s.room, "user": s.ada,
+			"data": map[string]any{"name": "Translate", "type": 3},
+		})
 		s.wait()
 		if n := len(s.sink.all()); n != 0 {
 			t.Errorf("%d events", n)

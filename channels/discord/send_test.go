@@ -198,14 +198,16 @@ func TestSend_AfterDiscordForgotTheNonce(t *testing.T) {
 		}},
 		"not accepted":                        {first: lost, shown: 1},
 		"not accepted, known to be uncertain": {first: lost, uncertain: true, shown: 1},
-		"not accepted, nonces can be read, same words as before": {first: lost, shown: 2, change: func(f *discordfake.Options, _ *Options) { f.HistoryNonce = true },
+		"not accepted, nonces can be read, same words as before": {
+			first: lost, shown: 2, change: func(f *discordfake.Options, _ *Options) { f.HistoryNonce = true },
 			meanwhile: func(s *scene, question channels.Inbound) {
 				m := answer(question, "hi")
 				m.ID = "another"
 				if _, err := s.send(m); err != nil {
 					s.t.Fatal(err)
 				}
-			}},
+			},
+		},
 		"too much said since to be sure": {first: lost, uncertain: true, shown: 0, kind: channels.Ambiguous, meanwhile: func(s *scene, _ channels.Inbound) {
 			for range 600 {
 				s.say(discordfake.Saying{From: s.bob.ID, Room: s.direct, Text: "x"})
@@ -415,7 +417,10 @@ func TestSend_ErrorsHoldNoSecrets(t *testing.T) {
 		event := s.sink.all()[0]
 		part := s.a.Compose(answer(event, "MARKER"))[0]
 		for _, f := range []discordfake.Fault{
-			{Drop: true}, {Status: 500, Body: "MARKER"}, {Status: 404, Body: `{"message":"MARKER","code":5}`}, {Delay: time.Hour},
+			{Drop: true},
+			{Status: 500, Body: "MARKER"},
+			{Status: 404, Body: `{"message":"MARKER","code":5}`},
+			{Delay: time.Hour},
 			{Status: 302, Header: http.Header{"Location": {"http://MARKER.test/"}}},
 		} {
 			s.srv.Inject(f)

@@ -49,8 +49,11 @@ func (db *DB) Tidy(ctx context.Context) error {
 		bucket  bucket
 		expired func(key, rec []byte, now time.Time) (bool, error)
 	}{
-		{arcBucket, db.archiveExpired}, {ddpBucket, dedupeExpired}, {kepBucket, db.deliveryExpired},
-		{dlqBucket, db.letterExpired}, {tmbBucket, db.tombExpired},
+		{arcBucket, db.archiveExpired},
+		{ddpBucket, dedupeExpired},
+		{kepBucket, db.deliveryExpired},
+		{dlqBucket, db.letterExpired},
+		{tmbBucket, db.tombExpired},
 	} {
 		if err := db.expire(ctx, job.bucket, job.expired); err != nil {
 			return fmt.Errorf("expire %s: %w", job.bucket, err)

@@ -73,7 +73,8 @@ func (db *postgresDB) prepare(ctx context.Context, t tables) error {
 // postgresVersion returns that of the side tables, 0 when they are not there.
 func postgresVersion(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}, t tables) (version int, err error) {
+}, t tables,
+) (version int, err error) {
 	var there bool
 	// It reads pg_class for a reason: opening a table is what makes the server look at what others have
 	// committed to its catalogue; to_regclass alone may answer from a cache that is older.

@@ -48,7 +48,8 @@ func mysqlDSN(u *url.URL) string {
 
 func (p sdk) exec(db interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, statement string, args ...any) {
+}, statement string, args ...any,
+) {
 	p.t.Helper()
 	for n := range args {
 		statement = strings.Replace(statement, "%s", p.arg(n+1), 1)

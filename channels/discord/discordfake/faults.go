@@ -185,8 +185,10 @@ func GlobalLimit(after time.Duration) Fault {
 // CloudflareLimit is the answer of the proxy before Discord to an address that sent too many invalid
 // requests: HTML, not JSON.
 func CloudflareLimit(after time.Duration) Fault {
-	f := Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"text/html; charset=UTF-8"}},
-		Body: "<!doctype html><title>Access denied | discord.com used Cloudflare to restrict access</title>Error 1015"}
+	f := Fault{
+		Status: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"text/html; charset=UTF-8"}},
+		Body: "<!doctype html><title>Access denied | discord.com used Cloudflare to restrict access</title>Error 1015",
+	}
 	if after > 0 {
 		f.Header.Set("Retry-After", wholeSeconds(after))
 	}

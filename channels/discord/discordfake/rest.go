@@ -75,8 +75,10 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/"), "/")
-	q := &Request{At: time.Now(), Method: r.Method, Path: "/" + rest, Query: r.URL.RawQuery, Version: version,
-		ContentType: r.Header.Get("Content-Type"), Body: body}
+	q := &Request{
+		At: time.Now(), Method: r.Method, Path: "/" + rest, Query: r.URL.RawQuery, Version: version,
+		ContentType: r.Header.Get("Content-Type"), Body: body,
+	}
 
 	f := s.fault(q)
 	var a answer

@@ -159,9 +159,11 @@ func (s *Server) overwriteCommands(c *call) (any, error) {
 			return nil, badForm("name", "APPLICATION_COMMANDS_DUPLICATE_NAME", "Application command names must be unique")
 		}
 		names[name] = true
-		full := map[string]any{"id": s.newID(), "application_id": s.world.appID, "version": s.newID(), "type": 1, "nsfw": false,
+		full := map[string]any{
+			"id": s.newID(), "application_id": s.world.appID, "version": s.newID(), "type": 1, "nsfw": false,
 			"default_member_permissions": nil, "name_localizations": nil, "description_localizations": nil,
-			"contexts": nil, "integration_types": []int{0}, "dm_permission": true}
+			"contexts": nil, "integration_types": []int{0}, "dm_permission": true,
+		}
 		maps.Copy(full, cmd)
 		stored = append(stored, mustJSON(full))
 	}

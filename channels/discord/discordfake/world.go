@@ -167,8 +167,10 @@ func (s *Server) Thread(roomID, name string) string {
 
 func (s *Server) addThread(id string, parent *room, name, owner string) *room {
 	parentID := parent.json.ID
-	r := s.addRoom(channelJSON{ID: id, Type: typePublicThread, GuildID: parent.json.GuildID, Name: name, ParentID: &parentID, OwnerID: owner,
-		threadFields: &threadFields{ThreadMetadata: &threadMetadata{AutoArchiveDuration: 1440, ArchiveTimestamp: time.Now()}}})
+	r := s.addRoom(channelJSON{
+		ID: id, Type: typePublicThread, GuildID: parent.json.GuildID, Name: name, ParentID: &parentID, OwnerID: owner,
+		threadFields: &threadFields{ThreadMetadata: &threadMetadata{AutoArchiveDuration: 1440, ArchiveTimestamp: time.Now()}},
+	})
 	r.denied = parent.denied
 	s.dispatch("THREAD_CREATE", Guilds, merge(r.json, map[string]any{"newly_created": true}), nil)
 	return r
