@@ -12,6 +12,8 @@ type Config struct {
 	Store string `yaml:"store" default:"bbolt://./data/botd.db"`
 	// Server is the HTTP listener for webhooks and health checks.
 	Server Server `yaml:"server"`
+	// Admin is how operators reach the running gateway.
+	Admin Admin `yaml:"admin"`
 	// Providers are the model providers, by a name of your choice that agents refer to.
 	Providers map[string]Provider `yaml:"providers"`
 	// Agents are the assistants, by name.
@@ -34,6 +36,14 @@ type Server struct {
 	// PublicURL is the https:// address under which platforms reach this listener, without a path. It is
 	// used to tell you which webhook URL to register.
 	PublicURL string `yaml:"public_url"`
+}
+
+// Admin is how operators reach the running gateway.
+type Admin struct {
+	// Socket is the path of the Unix socket of the admin API, which botd session and its like speak; only
+	// the gateway's own user and root can use it. By default it lies beside the store's file, with .sock
+	// appended to its name; off means none.
+	Socket string `yaml:"socket"`
 }
 
 // ProviderType is the kind of a model provider.

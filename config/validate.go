@@ -32,6 +32,7 @@ func (v *validator) validate() {
 	v.store()
 	v.listen("server.listen", v.cfg.Server.Listen)
 	v.publicURL()
+	v.adminSocket()
 	for _, name := range slices.Sorted(maps.Keys(v.cfg.Providers)) {
 		v.provider(name)
 	}

@@ -40,7 +40,7 @@ func (c runCmd) Run(p *process) error {
 	defer onHangup(func() { c.reloadLevel(level, log) })()
 
 	gateway, err := app.New(cfg, app.Options{
-		Logger: log, Version: buildVersion(), Started: p.started,
+		Logger: log, Level: level, Version: buildVersion(), Started: p.started,
 		Notify: app.SystemdNotify(os.Getenv("NOTIFY_SOCKET"), func(err error) { log.Warn("notify the service manager", "err", err) }),
 	})
 	if err != nil {

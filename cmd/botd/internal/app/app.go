@@ -12,6 +12,7 @@ import (
 
 	"botd/agent"
 	"botd/channels/dispatch"
+	"botd/cmd/botd/internal/admin"
 	"botd/config"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	Channels []dispatch.Channel
 	// Notify tells the service manager; nil: nobody is told. See SystemdNotify.
 	Notify func(state string)
+	// Level is the level of Logger, for operators to change; nil: they cannot.
+	Level *slog.LevelVar
 	// Started is when the process began, for the ready line in the log; the zero time: when New is called.
 	Started time.Time
 }
@@ -44,6 +47,9 @@ type App struct {
 	channels   []*supervisor
 	listener   net.Listener
 	server     *http.Server
+	// admin and its listener are nil when there is no admin socket.
+	admin         *admin.Server
+	adminListener net.Listener
 
 	mu    sync.Mutex
 	phase phase
@@ -59,8 +65,8 @@ const (
 	closed
 )
 
-// New builds the gateway, opens its store and listens, unless server.listen is empty. An App that is not
-// run must be closed.
+// New builds the gateway, opens its store and listens, unless server.listen is empty, and opens the admin
+// socket, unless that is off. An App that is not run must be closed.
 func New(cfg *config.Config, o Options) (_ *App, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -107,6 +113,9 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 		}
 	}
 	a.server = newServer(a.handler(built), a.log)
+	if err := a.openAdmin(); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 
@@ -151,7 +160,7 @@ func (a *App) Run(ctx context.Context) error {
 	channelCtx, stopChannels := context.WithCancel(base)
 	defer stopChannels()
 
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	var dispatcher, adapters, server, keeper sync.WaitGroup
 	keeper.Go(func() { a.housekeep(dispatchCtx) })
 	dispatcher.Go(func() {
@@ -170,6 +179,11 @@ func (a *App) Run(ctx context.Context) error {
 			failed <- fmt.Errorf("serve HTTP: %w", err)
 		}
 	})
+	server.Go(func() {
+		if err := a.serveAdmin(); err != nil {
+			failed <- err
+		}
+	})
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
@@ -185,7 +199,7 @@ func (a *App) Run(ctx context.Context) error {
 	begun := time.Now()
 	a.opts.Notify("STOPPING=1")
 	a.log.Info("stopping", "grace", a.cfg.Limits.Grace.String())
-	a.stopServer(base)
+	a.stopServers(base)
 	server.Wait()
 	stopChannels()
 	stopDispatcher()
@@ -195,18 +209,6 @@ func (a *App) Run(ctx context.Context) error {
 	<-announced
 	a.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond).String())
 	return err
-}
-
-// shutdownTimeout bounds the wait for requests under way; a webhook is acknowledged within milliseconds.
-const shutdownTimeout = 5 * time.Second
-
-func (a *App) stopServer(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
-	defer cancel()
-	if err := a.server.Shutdown(ctx); err != nil {
-		a.log.Warn("cutting off HTTP requests that do not end", "err", err)
-		_ = a.server.Close()
-	}
 }
 
 // announce tells the log and the service manager once the dispatcher has replayed its journal.
@@ -228,7 +230,7 @@ func (a *App) announce(ctx context.Context) {
 	for i, s := range a.channels {
 		names[i] = s.adapter.Info().Channel
 	}
-	a.log.Info("ready", "version", a.opts.Version, "listen", a.Addr(), "channels", names,
+	a.log.Info("ready", "version", a.opts.Version, "listen", a.Addr(), "admin_socket", a.adminSocket(), "channels", names,
 		"took", time.Since(a.started).Round(time.Millisecond).String())
 	a.opts.Notify("READY=1")
 }
@@ -278,6 +280,9 @@ func (a *App) Close() {
 	}
 	if a.listener != nil {
 		_ = a.listener.Close()
+	}
+	if a.adminListener != nil {
+		_ = a.adminListener.Close()
 	}
 	if a.store != nil {
 		if err := a.store.Close(); err != nil {

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"botd/channels"
@@ -29,6 +31,22 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// shutdownTimeout bounds the wait for requests under way; a webhook is acknowledged within milliseconds.
+const shutdownTimeout = 5 * time.Second
+
+// stopServers takes no more requests and waits for those under way.
+func (a *App) stopServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	var stopping sync.WaitGroup
+	stopping.Go(func() { a.stopAdmin(ctx) })
+	if err := a.server.Shutdown(ctx); err != nil {
+		a.log.Warn("cutting off HTTP requests that do not end", "err", err)
+		_ = a.server.Close()
+	}
+	stopping.Wait()
 }
 
 // handler serves the webhooks of the channels and the health checks.
