@@ -46,6 +46,10 @@ type source struct {
 // maxID bounds the IDs that go into session IDs and keys. LINE's have 33 characters or less.
 const maxID = 128
 
+// maxTimestamp is the last millisecond of the year 9999. JSON can hold no later time, and an event that
+// cannot be stored would take the others of its webhook with it.
+const maxTimestamp = 253402300799999
+
 // errIgnored is an event that means nothing to a gateway.
 var errIgnored = errors.New("event means nothing to a gateway")
 
@@ -92,7 +96,7 @@ func (a *Adapter) parse(raw json.RawMessage, received time.Time) (channels.Inbou
 		Speaker:   channels.Speaker{ID: to.User},
 		Mentioned: to.Kind == channels.Direct || kind == channels.Postback,
 	}
-	if ev.Timestamp > 0 {
+	if ev.Timestamp > 0 && ev.Timestamp <= maxTimestamp {
 		in.Time = time.UnixMilli(ev.Timestamp).UTC()
 	}
 	quote := ""

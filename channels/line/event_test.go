@@ -2,6 +2,7 @@ package line_test
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,15 +130,38 @@ func TestEventsBecomeInbound(t *testing.T) {
 	}
 }
 
-func TestEventWithoutTimeHappenedOnArrival(t *testing.T) {
+// TestEventWithoutUsableTimeHappenedOnArrival: whatever stands in the place of the time, the event can be
+// stored, and so it does not take others with it that came in the same webhook.
+func TestEventWithoutUsableTimeHappenedOnArrival(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	ev := w.chat.Message(w.alice, linefake.Text{Text: "hi"})
-	delete(ev.Body, "timestamp")
-	before := time.Now()
-	w.bot.Deliver(t.Context(), ev)
-	if got := w.sink.last(t).Time; got.Before(before) || got.After(time.Now()) {
-		t.Errorf("time %v, want now", got)
+	for _, tt := range []struct {
+		name      string
+		timestamp any // nil for none
+	}{
+		{"none", nil},
+		{"zero", 0},
+		{"negative", -1},
+		{"the first millisecond of the year 10000", int64(253402300800000)},
+		{"the largest number", int64(math.MaxInt64)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ev := w.chat.Message(w.alice, linefake.Text{Text: "hi"})
+			delete(ev.Body, "timestamp")
+			if tt.timestamp != nil {
+				ev.Body["timestamp"] = tt.timestamp
+			}
+			before := time.Now()
+			w.bot.Deliver(t.Context(), ev)
+			got := w.sink.last(t)
+			if got.Time.Before(before) || got.Time.After(time.Now()) {
+				t.Errorf("time %v, want now", got.Time)
+			}
+			if _, err := json.Marshal(got); err != nil {
+				t.Errorf("not storable: %v", err)
+			}
+		})
 	}
 }
 
