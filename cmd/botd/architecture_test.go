@@ -17,7 +17,7 @@ import (
 var mayImport = map[string][]string{
 	"sessionstore":                               {},
 	"sessionstore/boltstore":                     {"sessionstore", "channels", "channels/dispatch", "agent"},
-	"sessionstore/boltstore/internal/storebench": {"sessionstore", "sessionstore/boltstore", "channels", "channels/dispatch", "agent"},
+	"sessionstore/boltstore/internal/storebench": {"sessionstore", "sessionstore/boltstore", "sessionstore/sqlstore", "channels", "channels/dispatch", "agent"},
 	"sessionstore/memstore":                      {"sessionstore", "channels", "channels/dispatch", "agent"},
 	"sessionstore/storetest":                     {"sessionstore", "channels", "channels/dispatch", "agent"},
 	"sessionstore/sqlstore":                      {"sessionstore", "sessionstore/internal/envelope"},

@@ -19,7 +19,7 @@ import (
 func main() {
 	dir := flag.String("dir", "", "folder on the disk to measure (default: a temporary one)")
 	sessions := flag.Int("sessions", 100_000, "sessions of the large file")
-	only := flag.String("only", "", "run one group: lone, busy, read, grow, erase, open")
+	only := flag.String("only", "", "run one group: lone, busy, read, grow, erase, open, work")
 	flag.Parse()
 	if err := run(*dir, *only, *sessions); err != nil {
 		fmt.Fprintln(os.Stderr, "storebench:", err)
@@ -44,7 +44,7 @@ func run(dir, only string, sessions int) (err error) {
 		name string
 		run  func() error
 	}{
-		{"lone", b.lone}, {"busy", b.busy}, {"read", b.read}, {"grow", b.grow}, {"erase", b.erase}, {"open", b.open},
+		{"lone", b.lone}, {"busy", b.busy}, {"read", b.read}, {"grow", b.grow}, {"erase", b.erase}, {"open", b.open}, {"work", b.work},
 	} {
 		if only != "" && only != group.name {
 			continue
