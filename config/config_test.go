@@ -190,7 +190,6 @@ func TestExampleIsValidAndShowsEveryKey(t *testing.T) {
 
 func keysOf(typ reflect.Type) (keys []string) {
 	for f := range typ.Fields() {
-		f := f
 		if key := f.Tag.Get("yaml"); key != "" {
 			keys = append(keys, key)
 		}

@@ -88,7 +88,6 @@ func (m schemaMaker) variant(typ reflect.Type, kind string) object {
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
 		for f := range typ.Fields() {
-			f := f
 			if when := f.Tag.Get("when"); when != "" {
 				if when == kind {
 					walk(f.Type.Elem())

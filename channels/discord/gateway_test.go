@@ -78,7 +78,7 @@ func TestGateway_EndsWhereOnlyTheOperatorCanHelp(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Run: %v, want %v that says %q", err, tt.want, tt.says)
 			}
-			if got := channels.KindOf(err) == channels.Unauthorized; got != (tt.want == ErrToken) {
+			if got := channels.KindOf(err) == channels.Unauthorized; got != errors.Is(tt.want, ErrToken) {
 				t.Errorf("Run: kind %v", channels.KindOf(err))
 			}
 		}

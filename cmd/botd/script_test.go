@@ -77,7 +77,7 @@ func freePort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: freeport NAME")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // done at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	defer l.Close()
 	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
@@ -89,7 +89,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var last error
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		res, err := http.Get(args[0]) //nolint:noctx,gosec // the script's own loopback address
+		res, err := http.Get(args[0]) //nolint:gosec // the script's own loopback address
 		if err != nil {
 			last = err
 			continue

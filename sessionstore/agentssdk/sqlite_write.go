@@ -103,7 +103,7 @@ func writeSQLite(ctx context.Context, path string, layout Layout, t Tables, rows
 }
 
 func syncFile(path string) error {
-	f, err := os.Open(path) //nolint:gosec // the file just made, and its folder
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

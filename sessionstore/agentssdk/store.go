@@ -51,7 +51,7 @@ func ReadStore(ctx context.Context, s Source, prefix string) Rows {
 					return
 				}
 				for _, it := range items {
-					row := Row{Number: int64(it.Seq), Session: info.ID, At: it.At, Turn: it.Turn, Origin: it.Origin, Raw: it.Raw} //nolint:gosec // a count
+					row := Row{Number: int64(it.Seq), Session: info.ID, At: it.At, Turn: it.Turn, Origin: it.Origin, Raw: it.Raw}
 					if !yield(row, nil) {
 						return
 					}

@@ -153,7 +153,7 @@ func crashChild(path, from string) error {
 		wg.Go(func() {
 			for n := steps[p]; errs[p] == nil; n++ {
 				if errs[p] = crashStep(context.Background(), db, p, n); errs[p] == nil {
-					_, errs[p] = os.Stdout.WriteString(fmt.Sprintf("%d %d\n", p, n))
+					_, errs[p] = fmt.Fprintf(os.Stdout, "%d %d\n", p, n)
 				}
 			}
 		})

@@ -3,7 +3,6 @@ package boltstore_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
@@ -14,12 +13,12 @@ import (
 func Example() {
 	dir, err := os.MkdirTemp("", "botd")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(dir)
 	db, err := boltstore.Open(boltstore.Options{Path: filepath.Join(dir, "botd.db")})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer db.Close()
 
@@ -27,18 +26,18 @@ func Example() {
 	const id sessionstore.ID = "line-shop:user:U4af"
 	generation, err := db.Generation(ctx, id)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	err = db.Append(ctx, id, sessionstore.Batch{Turn: "t1", Generation: generation, Items: []sessionstore.Item{
 		{Raw: []byte(`{"role":"user","content":"Are you open on Sunday?"}`)},
 		{Raw: []byte(`{"role":"assistant","content":"From ten to six."}`)},
 	}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	items, err := db.Items(ctx, id, 40)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, it := range items {
 		fmt.Printf("%s\n", it.Raw)

@@ -62,7 +62,8 @@ func (tx *readTx) newest(sid uint64, h *header) func(yield func(itemRef) bool) {
 func backwards(c *bolt.Cursor, sid uint64, class byte, epoch uint32, after uint64) func(yield func(key, rec []byte) bool) {
 	return func(yield func(key, rec []byte) bool) {
 		first := itemKey(sid, class, epoch, after+1)
-		key, rec := c.Seek(epochKey(sid, class, epoch+1))
+		var rec []byte
+		key, _ := c.Seek(epochKey(sid, class, epoch+1))
 		if key == nil {
 			key, rec = c.Last()
 		} else {

@@ -79,7 +79,7 @@ func (s *Store) finish(ctx context.Context, r *record, ids []string) error {
 func (s *Store) written(ctx context.Context, r *record, ids []string) error {
 	p := r.Pending
 	for i, id := range ids {
-		it := itemRecord{Seq: r.Seq + uint64(i) + 1, Turn: p.Turn, Origin: p.Origins[i], At: p.At} //nolint:gosec // an index
+		it := itemRecord{Seq: r.Seq + uint64(i) + 1, Turn: p.Turn, Origin: p.Origins[i], At: p.At}
 		if err := s.putItem(ctx, r, id, it); err != nil {
 			return err
 		}

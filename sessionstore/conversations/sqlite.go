@@ -24,7 +24,7 @@ func OpenFileState(ctx context.Context, path string) (*FileState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
-	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the file
+	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}

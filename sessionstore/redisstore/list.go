@@ -167,7 +167,7 @@ func (s *Store) info(ctx context.Context, id sessionstore.ID) (info sessionstore
 		}
 		return 0
 	}
-	info = sessionstore.Info{ID: id, Generation: uint64(number(1)), Items: int(number(2))} //nolint:gosec // counts
+	info = sessionstore.Info{ID: id, Generation: uint64(number(1)), Items: int(number(2))}
 	// What is noted here is more exact and outlives a clear; what the SDK noted may be newer.
 	if info.Created = instant(number(5)); info.Created.IsZero() {
 		info.Created = instant(number(3) * 1000)

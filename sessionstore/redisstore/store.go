@@ -139,7 +139,7 @@ func (w window) item(i int) sessionstore.Item {
 		it.Seq, it.Turn, it.At, it.Origin = r.seq, r.turn, r.at, r.origin
 		return it
 	}
-	it.Seq = w.seq + uint64(w.start+i-w.recorded) + 1 //nolint:gosec // not recorded, so not below recorded
+	it.Seq = w.seq + uint64(w.start+i-w.recorded) + 1
 	return it
 }
 
@@ -170,7 +170,7 @@ func parseWindow(answer []any) (w window, err error) {
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 		return w, errAnswer
 	}
-	w = window{start: int(start), recorded: int(recorded), seq: uint64(seq)} //nolint:gosec // a count
+	w = window{start: int(start), recorded: int(recorded), seq: uint64(seq)}
 	for _, m := range messages {
 		text, _ := m.(string)
 		w.messages = append(w.messages, []byte(text))

@@ -235,7 +235,7 @@ func scanMySQLInfo(s scanner) (sessionstore.Info, error) {
 		generation, created, updated sql.NullInt64
 	)
 	err := s.Scan(&info.ID, &info.Items, &generation, &made, &touched, &created, &updated)
-	info.Generation = uint64(generation.Int64) //nolint:gosec // never negative
+	info.Generation = uint64(generation.Int64)
 	info.Created, info.Updated = span(unixTime(made), unixTime(touched), created, updated)
 	return info, err
 }

@@ -56,7 +56,7 @@ func postgresConfig(u *url.URL, o Options) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: PostgreSQL does not take these parameters", ErrURL) // the cause repeats the URL
 	}
-	cfg.MaxConns = int32(min(o.MaxConns, 1<<16)) //nolint:gosec // bounded
+	cfg.MaxConns = int32(min(o.MaxConns, 1<<16))
 	return cfg, nil
 }
 
@@ -122,7 +122,7 @@ func (db *postgresDB) append(ctx context.Context, id sessionstore.ID, b sessions
 	for i, it := range b.Items {
 		raws[i], origins[i] = string(it.Raw), []byte(it.Origin)
 	}
-	generation := int64(b.Generation) //nolint:gosec // compared, and never that large
+	generation := int64(b.Generation)
 	err := db.transact(ctx, b.Turn != "", func(tx *pgx.Batch) {
 		tx.Queue(db.q.register, key, generation, now)
 		tx.Queue(db.q.lock, key)
@@ -286,7 +286,7 @@ func scanPostgresInfo(r pgx.CollectableRow) (sessionstore.Info, error) {
 		generation, created, updated sql.NullInt64
 	)
 	err := r.Scan(&key, &info.Items, &generation, &made, &touched, &created, &updated)
-	info.ID, info.Generation = sessionstore.ID(unescapeID.Replace(key)), uint64(generation.Int64) //nolint:gosec // never negative
+	info.ID, info.Generation = sessionstore.ID(unescapeID.Replace(key)), uint64(generation.Int64)
 	info.Created, info.Updated = span(made.Time.UTC(), touched.Time.UTC(), created, updated)
 	return info, err
 }

@@ -36,7 +36,7 @@ func startPgbouncer(t *testing.T, u *url.URL) *url.URL {
 	}
 	addr := ln.Addr().(*net.TCPAddr)
 	ln.Close()
-	dir, err := os.MkdirTemp("", "pgbouncer") // t.TempDir's parents are closed to the user it runs as
+	dir, err := os.MkdirTemp("", "pgbouncer") //nolint:usetesting // t.TempDir's parents are closed to the user it runs as
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func sqlitePool(dsn string, conns int) (*sql.DB, error) {
 // makePrivate makes a file that does not exist readable for its owner alone. SQLite gives its companions
 // the same mode.
 func makePrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the file
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open database file: %w", err)
 	}
@@ -203,7 +203,7 @@ func (db *sqliteDB) sessions(ctx context.Context, prefix string, after sessionst
 		if err := res.Scan(&info.ID, &info.Items, &generation, &made, &touched, &created, &updated); err != nil {
 			return nil, sqliteError(ctx, err)
 		}
-		info.Generation = uint64(generation.Int64) //nolint:gosec // never negative
+		info.Generation = uint64(generation.Int64)
 		info.Created, info.Updated = span(parseSQLiteTime(made.String), parseSQLiteTime(touched.String), created, updated)
 		infos = append(infos, info)
 	}

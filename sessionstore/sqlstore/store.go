@@ -76,7 +76,7 @@ func (r row) sealed() bool {
 }
 
 func (r row) item() sessionstore.Item {
-	return sessionstore.Item{Seq: uint64(r.id), Turn: r.turn, At: r.at, Origin: r.origin, Raw: r.data} //nolint:gosec // row numbers are positive
+	return sessionstore.Item{Seq: uint64(r.id), Turn: r.turn, At: r.at, Origin: r.origin, Raw: r.data}
 }
 
 // validItem is sessionstore.ValidItem for text: SQL text and Python both insist on UTF-8.

@@ -266,7 +266,7 @@ func TestFailuresOfOneChannel(t *testing.T) {
 		"ends":   func(context.Context, channels.Sink) error { return nil },
 		"nil map": func(context.Context, channels.Sink) error {
 			var m map[string]int
-			m["x"] = 1
+			m["x"] = 1 //nolint:staticcheck // it is to panic
 			return nil
 		},
 	}

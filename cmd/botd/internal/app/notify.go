@@ -24,7 +24,7 @@ func SystemdNotify(socket string, warn func(error)) func(state string) {
 			warn(fmt.Errorf("notify the service manager: %w", err))
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		if _, err := conn.Write([]byte(state)); err != nil {
 			warn(fmt.Errorf("notify the service manager: %w", err))
 		}
