@@ -35,7 +35,7 @@ func acquire(path string, timeout time.Duration) (*fileLock, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, f.Close()))
 		}
 		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("%w by %s", ErrLocked, errors.Join(holder(f), f.Close()))
+			return nil, fmt.Errorf("%w by %w", ErrLocked, errors.Join(holder(f), f.Close()))
 		}
 	}
 	l := &fileLock{f}
