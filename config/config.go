@@ -16,6 +16,9 @@ type Config struct {
 	Admin Admin `yaml:"admin"`
 	// Providers are the model providers, by a name of your choice that agents refer to.
 	Providers map[string]Provider `yaml:"providers"`
+	// MCP are servers of tools (Model Context Protocol), by a name of at most 32 characters: agents are given
+	// their tools as mcp.<name> or mcp.<name>.<tool>.
+	MCP map[string]MCPServer `yaml:"mcp"`
 	// Agents are the assistants, by name.
 	Agents map[string]Agent `yaml:"agents"`
 	// Channels are the bot accounts on chat platforms, by name. The name is part of stored session IDs:
@@ -79,22 +82,80 @@ type OpenAIProvider struct {
 	// Dialect says which fields the server understands: openai, azure or generic. The default is told
 	// from base_url.
 	Dialect string `yaml:"dialect" enum:"openai,azure,generic"`
+	// Headers are added to every request, by name.
+	Headers map[string]Secret `yaml:"headers" free:"true"`
+	// Models tell what the program cannot find out about models, by the server's own name of each.
+	Models map[string]Model `yaml:"models" names:"any"`
+}
+
+// Model is what is known of one model.
+type Model struct {
+	// Window is how many tokens the model takes at once, the answer included; 0: unknown. A conversation is
+	// then kept below it, which matters most for local servers, as many of them cut what is too long without
+	// a word.
+	Window int `yaml:"window" min:"0" max:"100000000" default:"0"`
+}
+
+// MCPServer is one server of tools: a command that is started, or a URL. While it is dead its tools are
+// missing, and nothing else is.
+type MCPServer struct {
+	// Command is the program to start, which speaks MCP on its standard input and output.
+	Command string `yaml:"command"`
+	// Args are the arguments of the command. Other users of the machine can see them: secrets belong in env.
+	Args []string `yaml:"args"`
+	// Env are variables for the command, by name. Of the program's own environment it gets only PATH, HOME,
+	// USER, LANG, LC_ALL, TZ, TMPDIR, SSL_CERT_FILE and SSL_CERT_DIR.
+	Env map[string]Secret `yaml:"env" free:"true"`
+	// Dir is the folder where the command runs; this program's own when left out.
+	Dir string `yaml:"dir"`
+	// URL is the address of a server that speaks streamable HTTP. Secrets belong in headers.
+	URL string `yaml:"url"`
+	// Headers are added to every request to the URL, by name.
+	Headers map[string]Secret `yaml:"headers" free:"true"`
+	// Tools are the tools of the server that may be used at all, by its own names; all when left out.
+	Tools []string `yaml:"tools"`
 }
 
 // Agent is one assistant.
 type Agent struct {
 	// Instructions tell the model who it is and what to do.
 	Instructions string `yaml:"instructions" file:"instructions_file" default:"You are a helpful assistant in a chat. Answer briefly, in the language of the person who asks."`
+	// Description tells other agents what this one is for; needed where handoffs or consults name it.
+	Description string `yaml:"description"`
 	// Models are the models to ask, as provider/model; the next is asked when one fails.
 	Models []string `yaml:"models" required:"[provider/model]"`
-	// Tools are the tools the agent may use.
+	// Tools are the tools the agent may use: built-in ones by name, mcp.<name> for all tools of an MCP server,
+	// mcp.<name>.<tool> for one.
 	Tools []string `yaml:"tools"`
+	// Handoffs are the agents to whom this one can hand the conversation over; they see all of it and answer
+	// from there on.
+	Handoffs []string `yaml:"handoffs"`
+	// Consults are the agents that this one can ask as if they were tools; they see only the question.
+	Consults []string `yaml:"consults"`
+	// Guards refuse messages and answers.
+	Guards Guards `yaml:"guards"`
 	// Temperature is the sampling temperature; the model's own default when absent.
 	Temperature *float64 `yaml:"temperature" min:"0" max:"2"`
 	// MaxOutputTokens bounds one answer, in tokens; 0 leaves it to the provider.
 	MaxOutputTokens int `yaml:"max_output_tokens" min:"0" max:"1000000" default:"0"`
 	// MaxTurns bounds how often the model is asked for one answer, tool calls included.
 	MaxTurns int `yaml:"max_turns" min:"1" max:"100" default:"10"`
+}
+
+// Guards refuse, before a model sees it or before a person sees it, what must go no further. Patterns are
+// regular expressions as Go's regexp package reads them; (?i) at the beginning ignores case. They stop slips,
+// not people who look for a way around them.
+type Guards struct {
+	// MaxInputChars refuses what people write when it has more characters; 0 sets no bound. Input is judged
+	// by the guards of the agent with which the turn begins.
+	MaxInputChars int `yaml:"max_input_chars" min:"0" max:"1000000" default:"0"`
+	// BlockInput are patterns; what people write is refused when one of them is found in it.
+	BlockInput []string `yaml:"block_input"`
+	// BlockOutput are patterns; an answer is replaced by the refusal when one of them is found in it. It is
+	// then not shown while it is written.
+	BlockOutput []string `yaml:"block_output"`
+	// Refusal is said instead of what a guard blocks.
+	Refusal string `yaml:"refusal" default:"Sorry, I cannot help with that."`
 }
 
 // ChannelType is the kind of a channel.
@@ -173,8 +234,12 @@ type ChannelSession struct {
 type LINEChannel struct {
 	// ChannelSecret verifies webhooks (LINE Developers Console, Basic settings).
 	ChannelSecret Secret `yaml:"channel_secret" required:"true"`
-	// ChannelAccessToken sends messages (LINE Developers Console, Messaging API).
-	ChannelAccessToken Secret `yaml:"channel_access_token" required:"true"`
+	// ChannelAccessToken is a long-lived token that sends messages (LINE Developers Console, Messaging API).
+	ChannelAccessToken Secret `yaml:"channel_access_token" required:"true" instead:"channel_id"`
+	// ChannelID takes the place of channel_access_token: with it and the secret, the program gets itself tokens
+	// of 15 minutes, so that nothing has to be issued or renewed by hand (LINE Developers Console, Basic
+	// settings).
+	ChannelID string `yaml:"channel_id"`
 	// WebhookPath is the path of the webhook URL. Channels may share one: events are told apart by the
 	// account they are meant for.
 	WebhookPath string `yaml:"webhook_path" default:"/webhook/<channel name>"`
@@ -213,6 +278,12 @@ type Session struct {
 type History struct {
 	// MaxItems is how many of the newest items are shown.
 	MaxItems int `yaml:"max_items" min:"1" max:"10000" default:"200"`
+	// MaxTokens is how many tokens of the newest turns are shown, by an estimate that is usually right within
+	// a fifth.
+	MaxTokens int `yaml:"max_tokens" min:"100" max:"10000000" default:"32000"`
+	// Compact sums up older turns by one more request to the model, when a conversation outgrows max_tokens or
+	// comes near max_items, instead of leaving them out. The summary becomes part of the conversation.
+	Compact bool `yaml:"compact" default:"false"`
 }
 
 // Log is the program's own log, written to standard error.

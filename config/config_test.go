@@ -23,7 +23,7 @@ import (
 
 // exampleEnv is an environment with every variable of the example.
 var exampleEnv = map[string]string{
-	"OPENAI_API_KEY": "sk-x", "LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_ACCESS_TOKEN": "t", "DISCORD_TOKEN": "d",
+	"OPENAI_API_KEY": "sk-x", "SHOP_TOKEN": "st", "LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_ACCESS_TOKEN": "t", "DISCORD_TOKEN": "d",
 }
 
 func parse(t *testing.T, text string, env map[string]string) *config.Config {
@@ -34,6 +34,8 @@ func parse(t *testing.T, text string, env map[string]string) *config.Config {
 	}
 	return cfg
 }
+
+const agentRefusal = "Sorry, I cannot help with that."
 
 const minimal = `
 providers: {local: {type: offline}}
@@ -51,6 +53,7 @@ func TestDefaults(t *testing.T) {
 		Agents: map[string]config.Agent{"a": {
 			Instructions: "You are a helpful assistant in a chat. Answer briefly, in the language of the person who asks.",
 			Models:       []string{"local/x"},
+			Guards:       config.Guards{Refusal: agentRefusal},
 			MaxTurns:     10,
 		}},
 		Channels: map[string]config.Channel{"c": {
@@ -58,7 +61,7 @@ func TestDefaults(t *testing.T) {
 			Session: config.ChannelSession{Scope: config.ScopeDefault},
 			Console: &config.ConsoleChannel{Listen: "127.0.0.1:8081"},
 		}},
-		Session: config.Session{Scope: config.ScopeDefault, History: config.History{MaxItems: 200}},
+		Session: config.Session{Scope: config.ScopeDefault, History: config.History{MaxItems: 200, MaxTokens: 32000}},
 		Log:     config.Log{Level: "info", Format: "auto"},
 		Limits:  config.Limits{MaxConcurrentTurns: 64, TurnTimeout: 3 * time.Minute, Grace: 20 * time.Second},
 	}
@@ -81,7 +84,8 @@ store: bbolt:///var/lib/botd/botd.db
 server: {listen: "127.0.0.1:9000", public_url: "https://bot.example.com"}
 providers:
   azure: {api_key: "${KEY}", base_url: "https://r.openai.azure.com/openai/v1", api: responses}
-  lan: {base_url: "http://10.0.0.2/v1", dialect: openai, api: chat, api_key_file: token}
+  lan: {base_url: "http://10.0.0.2/v1", dialect: openai, api: chat, api_key_file: token,
+    headers: {X-Org: "${S}"}, models: {org/model: {window: 8192}}}
 agents:
   b:
     instructions_file: prompt.md
@@ -90,16 +94,27 @@ agents:
     temperature: 0
     max_output_tokens: 1_000
     max_turns: 3
-  c: {models: [azure/gpt], instructions: "$${KEY} is ${KEY}"}
+    handoffs: [c]
+  c:
+    description: Knows keys.
+    models: [azure/gpt]
+    instructions: "$${KEY} is ${KEY}"
+    tools: [mcp.shop, mcp.web.look.up]
+    consults: [e]
+    guards: {max_input_chars: 500, block_input: ['(?i)bomb'], block_output: ['\d{16}$'], refusal: No.}
+  e: {description: Knows nothing., models: [lan/org/model], instructions_file: prompt.md}
+mcp:
+  shop: {command: shop-mcp, args: [--fast], env: {LEVEL: debug, TOKEN: "${KEY}"}, dir: /srv}
+  web: {url: "http://127.0.0.1:4/mcp", headers: {Authorization: "Bearer ${T}", X-Key_file: token}, tools: [look.up]}
 channels:
   l:
     {type: line, agent: b, groups: ignore, merge_window: 1500ms, session: {scope: room}, channel_secret: "${S}",
      channel_access_token_file: token, webhook_path: /hook, api_base: "http://127.0.0.1:1", data_api_base: "http://127.0.0.1:2"}
   d: {type: discord, agent: c, token: "${T}", message_content: true, api_base: "http://127.0.0.1:3"}
-session: {scope: user, history: {max_items: "${N}"}}
+session: {scope: user, history: {max_items: "${N}", max_tokens: 9000, compact: true}}
 log: {level: debug, format: json}
 limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
-`), config.Options{LookupEnv: lookup(map[string]string{"KEY": "k: [", "S": "s", "T": "t", "N": "7"})})
+`), config.Options{LookupEnv: lookup(map[string]string{"KEY": "k: [", "S": "s", "T": "t", "N": "70"})})
 	for _, p := range problems {
 		if p.Path != "providers.azure.api_key" && p.Path != "providers.lan.base_url" {
 			t.Error(p)
@@ -114,14 +129,31 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 			}},
 			"lan": {Type: config.OpenAI, OpenAI: &config.OpenAIProvider{
 				APIKey: config.NewSecret("from-file"), BaseURL: "http://10.0.0.2/v1", API: "chat", Dialect: "openai",
+				Headers: map[string]config.Secret{"X-Org": config.NewSecret("s")}, Models: map[string]config.Model{"org/model": {Window: 8192}},
 			}},
+		},
+		MCP: map[string]config.MCPServer{
+			"shop": {
+				Command: "shop-mcp", Args: []string{"--fast"}, Dir: "/srv",
+				Env: map[string]config.Secret{"LEVEL": config.NewSecret("debug"), "TOKEN": config.NewSecret("k: [")},
+			},
+			"web": {
+				URL: "http://127.0.0.1:4/mcp", Tools: []string{"look.up"},
+				Headers: map[string]config.Secret{"Authorization": config.NewSecret("Bearer t"), "X-Key": config.NewSecret("from-file")},
+			},
 		},
 		Agents: map[string]config.Agent{
 			"b": {
 				Instructions: "Be kind.", Models: []string{"azure/gpt", "lan/org/model"}, Tools: []string{"clock"},
 				Temperature: new(float64), MaxOutputTokens: 1000, MaxTurns: 3,
+				Handoffs: []string{"c"}, Guards: config.Guards{Refusal: agentRefusal},
 			},
-			"c": {Instructions: "${KEY} is k: [", Models: []string{"azure/gpt"}, MaxTurns: 10},
+			"c": {
+				Description: "Knows keys.", Instructions: "${KEY} is k: [", Models: []string{"azure/gpt"}, MaxTurns: 10,
+				Tools: []string{"mcp.shop", "mcp.web.look.up"}, Consults: []string{"e"},
+				Guards: config.Guards{MaxInputChars: 500, BlockInput: []string{`(?i)bomb`}, BlockOutput: []string{`\d{16}$`}, Refusal: "No."},
+			},
+			"e": {Description: "Knows nothing.", Instructions: "Be kind.", Models: []string{"lan/org/model"}, MaxTurns: 10, Guards: config.Guards{Refusal: agentRefusal}},
 		},
 		Channels: map[string]config.Channel{
 			"l": {
@@ -137,7 +169,7 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 				Discord: &config.DiscordChannel{Token: config.NewSecret("t"), MessageContent: true, APIBase: "http://127.0.0.1:3"},
 			},
 		},
-		Session: config.Session{Scope: config.ScopeUser, History: config.History{MaxItems: 7}},
+		Session: config.Session{Scope: config.ScopeUser, History: config.History{MaxItems: 70, MaxTokens: 9000, Compact: true}},
 		Log:     config.Log{Level: "debug", Format: "json"},
 		Limits:  config.Limits{MaxConcurrentTurns: 2, TurnTimeout: 90 * time.Second},
 	}

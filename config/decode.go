@@ -98,7 +98,7 @@ func (d *decoder) value(n ast.Node, path string, v reflect.Value, tag reflect.St
 		}
 	case v.Kind() == reflect.Map:
 		if entries, ok := d.mapping(n, path); ok {
-			d.named(entries, path, v)
+			d.named(entries, path, v, tag)
 		}
 	case v.Kind() == reflect.Slice:
 		d.list(n, path, v, tag)
@@ -173,21 +173,42 @@ func (d *decoder) mapping(n ast.Node, path string) ([]entry, bool) {
 	return entries, true
 }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var (
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	// anyName is for names that others have chosen, such as those of models.
+	anyName = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]{1,200}$`)
+)
 
 // named decodes a mapping whose keys are names of the user's choice.
-func (d *decoder) named(entries []entry, path string, v reflect.Value) {
+func (d *decoder) named(entries []entry, path string, v reflect.Value, tag reflect.StructTag) {
 	v.Set(reflect.MakeMap(v.Type()))
+	pattern, remedy := namePattern, "use letters, digits, - and _, at most 64, beginning with a letter or digit"
+	if tag.Get("names") == "any" {
+		pattern, remedy = anyName, "use the name that the server gives it, without white space"
+	}
+	secrets := v.Type().Elem() == secretType
 	for _, e := range entries {
-		at := join(path, e.key)
+		key, inFile := e.key, false
+		if secrets {
+			key, inFile = strings.CutSuffix(e.key, "_file")
+		}
+		at := join(path, key)
 		d.marks[at] = e.at
-		if !namePattern.MatchString(e.key) {
-			d.errorf(e.at, at, "use letters, digits, - and _, at most 64, beginning with a letter or digit", "%q is not a usable name", printable(e.key))
+		if !pattern.MatchString(key) {
+			d.errorf(e.at, at, remedy, "%q is not a usable name", printable(key))
+			continue
+		}
+		if v.MapIndex(reflect.ValueOf(key)).IsValid() {
+			d.errorf(e.at, at, "keep one of the two", "both %s and %s_file are given", printable(key), printable(key))
 			continue
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()
-		d.value(e.value, at, elem, "")
-		v.SetMapIndex(reflect.ValueOf(e.key), elem)
+		if inFile {
+			d.fromFile(e, join(path, e.key), field{key: key, value: elem, tag: tag})
+		} else {
+			d.value(e.value, at, elem, tag)
+		}
+		v.SetMapIndex(reflect.ValueOf(key), elem)
 	}
 }
 
@@ -301,6 +322,9 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 	at := join(path, f.key)
 	given, ok := values[f.key]
 	fileKey := f.key + "_file"
+	if other, both := values[f.tag.Get("instead")]; both && (ok || hasKey(values, fileKey)) {
+		d.errorf(other.at, join(path, other.key), "keep one of the two", "both %s and %s are given", f.key, other.key)
+	}
 	if fileEntry, fileOK := values[fileKey]; f.file && fileOK {
 		if ok {
 			d.errorf(fileEntry.at, at, "keep one of the two", "both %s and %s are given", f.key, fileKey)
@@ -321,6 +345,11 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 			return
 		}
 	}
+	if other := f.tag.Get("instead"); other != "" {
+		if _, ok := values[other]; ok {
+			return
+		}
+	}
 	if f.tag.Get("required") != "" {
 		remedy := "add " + f.key + ": " + f.tag.Get("required")
 		switch {
@@ -328,6 +357,9 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 			remedy = "add " + f.key + ": with one of: " + strings.ReplaceAll(f.tag.Get("enum"), ",", ", ")
 		case f.value.Type() == secretType:
 			remedy = fmt.Sprintf("add %s: ${VARIABLE} or %s: /path/to/file", f.key, fileKey)
+		}
+		if other := f.tag.Get("instead"); other != "" {
+			remedy += ", or " + other + ":"
 		}
 		d.errorf(d.where(at), at, remedy, "%s is missing", describe(at))
 		return
@@ -341,6 +373,11 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 	if f.value.Kind() == reflect.Struct {
 		d.structure(nil, at, f.value) // for the defaults inside
 	}
+}
+
+func hasKey(values map[string]entry, key string) bool {
+	_, ok := values[key]
+	return ok
 }
 
 // fromFile reads a value from the file that the entry names.
@@ -371,7 +408,7 @@ func (d *decoder) fromFile(e entry, path string, f field) {
 	}
 	if f.value.Type() == secretType {
 		f.value.Set(reflect.ValueOf(NewSecret(text)))
-		d.checkSecret(e.at, path, text)
+		d.checkSecret(e.at, path, text, f.tag)
 		return
 	}
 	f.value.SetString(text)

@@ -22,8 +22,10 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 	// Stores are the URL schemes of the stores that can be opened; nil: not checked.
 	Stores []string
-	// Tools are the names of the tools that exist; nil: not checked.
+	// Tools are the names of the tools that exist, beside those of MCP servers; nil: not checked.
 	Tools []string
+	// NoMCP reports that the program cannot use MCP servers.
+	NoMCP bool
 }
 
 // Load reads the configuration from the file at path, or from the environment when path is empty (see

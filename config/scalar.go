@@ -46,7 +46,7 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value, tag reflect.S
 		return
 	}
 	if v.Type() == secretType {
-		d.secret(n, at, path, text, expanded, v)
+		d.secret(n, at, path, text, expanded, v, tag)
 		return
 	}
 	// A value of another type than text must not be quoted, unless it came out of a variable.
@@ -79,24 +79,31 @@ func (d *decoder) wrongChoice(at mark, path, text string, choices []string) {
 	d.errorf(at, path, remedy, "%s cannot be %s", describe(path), quote(text))
 }
 
-func (d *decoder) secret(n ast.Node, at mark, path, text string, expanded bool, v reflect.Value) {
+func (d *decoder) secret(n ast.Node, at mark, path, text string, expanded bool, v reflect.Value, tag reflect.StructTag) {
 	key := path[strings.LastIndexByte(path, '.')+1:]
 	if text == "" {
 		d.errorf(at, path, fmt.Sprintf("set the variable to the secret, or use %s_file", key), "%s is empty", describe(path))
 		return
 	}
 	v.Set(reflect.ValueOf(NewSecret(text)))
-	if !expanded && isReadable(n) {
+	if !expanded && isReadable(n) && (tag.Get("free") == "" || soundsSecret.MatchString(key)) {
 		d.report(SeverityWarning, at, path, describe(path)+" stands in the file as plain text",
 			fmt.Sprintf("use %s: ${VARIABLE} or %s_file: /path/to/file, so that the file can be shown around", key, key))
 	}
-	d.checkSecret(at, path, text)
+	d.checkSecret(at, path, text, tag)
 }
 
-// checkSecret reports what cannot be part of any credential and usually is a slip of copying.
-func (d *decoder) checkSecret(at mark, path, text string) {
+// checkSecret reports what cannot be part of any credential and usually is a slip of copying. A value that
+// is free, as those of headers are, may be more than a credential.
+func (d *decoder) checkSecret(at mark, path, text string, tag reflect.StructTag) {
 	if name := bareVariable.FindStringSubmatch(text); name != nil {
 		d.errorf(at, path, "write ${"+name[1]+"} with braces", "%s looks like a variable but is not replaced", describe(path))
+		return
+	}
+	if tag.Get("free") != "" {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			d.errorf(at, path, "write it on one line", "%s contains line breaks or other control characters", describe(path))
+		}
 		return
 	}
 	bad := strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r > unicode.MaxASCII })

@@ -109,7 +109,11 @@ func (m schemaMaker) variant(typ reflect.Type, kind string) object {
 			if file := f.Tag.Get("file"); file != "" || f.Type == reflect.TypeFor[config.Secret]() {
 				properties[key+"_file"] = object{"type": "string", "description": "The file that holds " + key + "."}
 				if f.Tag.Get("required") != "" {
-					together = append(together, object{"oneOf": []any{object{"required": []string{key}}, object{"required": []string{key + "_file"}}}})
+					ways := []any{object{"required": []string{key}}, object{"required": []string{key + "_file"}}}
+					if other := f.Tag.Get("instead"); other != "" {
+						ways = append(ways, object{"required": []string{other}})
+					}
+					together = append(together, object{"oneOf": ways})
 				}
 			}
 		}
@@ -158,7 +162,16 @@ func (m schemaMaker) value(f reflect.StructField) object {
 	case reflect.Slice:
 		return object{"type": "array", "items": object{"type": "string"}}
 	case reflect.Map:
-		return object{"type": "object", "additionalProperties": m.section(typ.Elem()), "propertyNames": object{"pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"}}
+		s := object{"type": "object", "propertyNames": object{"pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"}}
+		if f.Tag.Get("names") == "any" {
+			s["propertyNames"] = object{"pattern": `^\S{1,200}$`}
+		}
+		if typ.Elem() == reflect.TypeFor[config.Secret]() {
+			s["additionalProperties"] = object{"type": "string"}
+		} else {
+			s["additionalProperties"] = m.section(typ.Elem())
+		}
+		return s
 	case reflect.Struct:
 		return m.section(typ)
 	}
@@ -226,6 +239,13 @@ func TestSchemaJudgesAsLoadDoes(t *testing.T) {
 		{"a number from a variable", "agents: {a: {models: [x/y], max_turns: \"${N}\"}}", true},
 		{"a duration without a unit", "limits: {grace: 20}", false},
 		{"an agent without models", "agents: {a: {}}", false},
+		{"a channel ID instead of a token", "channels: {l: {type: line, channel_secret: x, channel_id: \"1\"}}", true},
+		{"a channel ID beside a token", "channels: {l: {type: line, channel_secret: x, channel_id: \"1\", channel_access_token: x}}", false},
+		{"neither token nor channel ID", "channels: {l: {type: line, channel_secret: x}}", false},
+		{"a model with any name", "providers: {p: {models: {\"org/m:7b\": {window: 8192}}}}", true},
+		{"headers", "providers: {p: {headers: {X-Org: x, X-Key_file: y}}}", true},
+		{"an MCP server", "mcp: {shop: {command: x, args: [y], env: {K: v}}}", true},
+		{"a key that no MCP server has", "mcp: {shop: {cmd: x}}", false},
 	} {
 		var value any
 		if err := yaml.Unmarshal([]byte(tt.text), &value); err != nil {

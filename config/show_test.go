@@ -30,6 +30,9 @@ func TestShownConfigurationReadsBackTheSame(t *testing.T) {
 	l, d := cfg.Channels["line"].LINE, cfg.Channels["discord"].Discord
 	for _, pair := range [][2]string{
 		{"api_key: ", p.APIKey.Reveal()},
+		{"X-Title: ", p.Headers["X-Title"].Reveal()},
+		{"SHOP_TOKEN: ", cfg.MCP["shop"].Env["SHOP_TOKEN"].Reveal()},
+		{"Authorization: ", cfg.MCP["search"].Headers["Authorization"].Reveal()},
 		{"channel_secret: ", l.ChannelSecret.Reveal()},
 		{"channel_access_token: ", l.ChannelAccessToken.Reveal()},
 		{"token: ", d.Token.Reveal()},
@@ -50,7 +53,7 @@ func TestShownConfigurationReadsBackTheSame(t *testing.T) {
 func TestSecretsAreAllFound(t *testing.T) {
 	t.Parallel()
 	cfg, _ := config.Parse("example.yaml", []byte(config.Example()), config.Options{LookupEnv: lookup(exampleEnv)})
-	if diff := cmp.Diff([]string{"d", "s", "sk-x", "t"}, cfg.Secrets()); diff != "" {
+	if diff := cmp.Diff([]string{"Bearer st", "botd", "d", "s", "sk-x", "st", "t"}, cfg.Secrets()); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }

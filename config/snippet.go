@@ -73,7 +73,9 @@ const masked = "***"
 
 var (
 	// secretValue matches the value of a key that sounds like a secret, misspelled ones included.
-	secretValue = regexp.MustCompile(`(?i)([\w.-]*(?:secr|tok|key|passw|auth|cred)[\w.-]*["']?\s*:\s+)((?:\$\{\w*\}|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^,}\s#][^,}#]*))`)
+	secretValue = regexp.MustCompile(`(?i)([\w.-]*(?:secr|tok|key|passw|auth|cred|cookie)[\w.-]*["']?\s*:\s+)((?:\$\{\w*\}|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^,}\s#][^,}#]*))`)
+	// soundsSecret matches the names of what is a secret, among names of all kinds.
+	soundsSecret = regexp.MustCompile(`(?i)secr|tok|key|passw|auth|cred|cookie`)
 	// opaque matches a run of characters that is long enough to be a credential.
 	opaque = regexp.MustCompile(`[A-Za-z0-9+/=_.\-]{20,}`)
 	// reference matches a value that only names where the secret is.

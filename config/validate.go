@@ -39,9 +39,13 @@ func (v *validator) validate() {
 	if len(v.cfg.Agents) == 0 && !v.undecoded("agents", v.cfg.Agents == nil) {
 		v.problem("agents", "add one:\n          agents:\n            assistant:\n              models: [openai/gpt-5.4-mini]", "no agent is configured")
 	}
+	for _, name := range slices.Sorted(maps.Keys(v.cfg.MCP)) {
+		v.mcpServer(name, v.cfg.MCP[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.cfg.Agents)) {
 		v.agent(name, v.cfg.Agents[name])
 	}
+	v.history()
 	if len(v.cfg.Channels) == 0 && !v.undecoded("channels", v.cfg.Channels == nil) {
 		v.warning("channels", "add a channel, or talk to the bot in the terminal: botd chat", "no channel is configured, so nobody can reach the bot")
 	}
@@ -164,11 +168,13 @@ func (v *validator) provider(name string) {
 	if p.OpenAI.Dialect == "" {
 		p.OpenAI.Dialect = dialectOf(u.Hostname())
 	}
+	v.providerHeaders(path, p.OpenAI)
+	v.providerModels(name, path, p.OpenAI)
 	_, given := v.marks[path+".api_key"]
-	if p.OpenAI.APIKey.IsZero() && !given && p.OpenAI.Dialect != "generic" {
+	if p.OpenAI.APIKey.IsZero() && !given && p.OpenAI.Dialect != "generic" && credentialHeader(p.OpenAI.Headers) == "" {
 		v.problem(path+".api_key", "add api_key: ${OPENAI_API_KEY} or api_key_file: /path/to/file", "%s.api_key is missing", path)
 	}
-	if u.Scheme == "http" && !p.OpenAI.APIKey.IsZero() && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && (!p.OpenAI.APIKey.IsZero() || len(p.OpenAI.Headers) > 0) && !isLoopback(u.Hostname()) {
 		v.warning(path+".base_url", "use https:// unless the network between is trusted", "%s.base_url sends the key and all messages unencrypted", path)
 	}
 }
@@ -193,19 +199,14 @@ func (v *validator) agent(name string, a Agent) {
 	for i, ref := range a.Models {
 		v.modelRef(fmt.Sprintf("%s.models[%d]", path, i), ref)
 	}
-	seen := map[string]bool{}
-	for i, tool := range a.Tools {
-		at := fmt.Sprintf("%s.tools[%d]", path, i)
-		switch {
-		case tool == "":
-			continue // its own problem was reported
-		case seen[tool]:
-			v.problem(at, "remove one of the two", "tool %s is listed twice", quote(tool))
-		case v.opts.Tools != nil && !slices.Contains(v.opts.Tools, tool):
-			v.unknownName(at, "tool", tool, v.opts.Tools)
-		}
-		seen[tool] = true
+	if len(name) > maxAgentName {
+		v.problem(path, "use a shorter name", "the agent's name is %d characters long, and may have %d", len(name), maxAgentName)
 	}
+	v.tools(path, a.Tools)
+	v.helpers(name, path+".handoffs", a.Handoffs)
+	v.helpers(name, path+".consults", a.Consults)
+	v.patterns(path+".guards.block_input", a.Guards.BlockInput)
+	v.patterns(path+".guards.block_output", a.Guards.BlockOutput)
 }
 
 // ModelRef splits provider/model at the first slash; a model's name may have more of them.

@@ -63,6 +63,9 @@ func (v *validator) line(name, path string, l *LINEChannel) {
 	}
 	v.apiBase(path+".api_base", l.APIBase)
 	v.apiBase(path+".data_api_base", l.DataAPIBase)
+	if strings.Trim(l.ChannelID, "0123456789") != "" {
+		v.problem(path+".channel_id", "copy the Channel ID, which is digits alone, from the tab Basic settings of the channel in the LINE Developers Console", "%s.channel_id is not a channel ID", path)
+	}
 	v.secret(path+".channel_secret", l.ChannelSecret)
 	v.secret(path+".channel_access_token", l.ChannelAccessToken)
 	if v.cfg.Server.PublicURL == "" && isOfficial(l.APIBase) {
