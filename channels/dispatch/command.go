@@ -21,6 +21,9 @@ const (
 	commandHelp
 	commandReset
 	commandStop
+	commandUndo
+	// commandRetry waits among the messages of its lane: it is answered by a turn.
+	commandRetry
 )
 
 // command is one that waits or runs.
@@ -55,6 +58,10 @@ func parseCommand(in channels.Inbound) commandKind {
 		return commandReset
 	case "/stop":
 		return commandStop
+	case "/undo":
+		return commandUndo
+	case "/retry":
+		return commandRetry
 	}
 	return notCommand
 }
@@ -166,8 +173,19 @@ func (c *command) entries() []Entry {
 	return []Entry{*c.entry}
 }
 
-// obey writes what a command does, together with the replies to everybody concerned.
+// obey does what a command says, anew when somebody else has changed the session meanwhile.
 func (d *Dispatcher) obey(l *lane, c *command, covered []Entry) error {
+	for {
+		err := d.obeyOnce(l, c, covered)
+		if !errors.Is(err, sessionstore.ErrChanged) {
+			return err
+		}
+		c.entry.Reason = ""
+	}
+}
+
+// obeyOnce writes what a command does, together with the replies to everybody concerned.
+func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 	all := append(c.entries(), covered...)
 	r := TurnResult{Session: l.id, Consumed: seqs(all), Clear: c.kind == commandReset}
 	var says []speech
@@ -176,7 +194,13 @@ func (d *Dispatcher) obey(l *lane, c *command, covered []Entry) error {
 		r.Turn = strings.ToLower(rand.Text()[:16])
 	} else {
 		r.Turn = turnID(*c.entry, 1)
-		says = append(says, d.notice(*c.entry, c.text(covered)))
+		if c.kind == commandUndo {
+			var err error
+			if r.Undo, err = d.undone(l, c, covered); err != nil {
+				return err
+			}
+		}
+		says = append(says, d.notice(*c.entry, c.text(covered, r)))
 	}
 	if c.kind == commandReset {
 		for _, e := range askers(covered, c.entry) {
@@ -194,16 +218,18 @@ func (d *Dispatcher) obey(l *lane, c *command, covered []Entry) error {
 }
 
 func (k commandKind) String() string {
-	return [...]string{"none", "help", "reset", "stop"}[k]
+	return [...]string{"none", "help", "reset", "stop", "undo", "retry"}[k]
 }
 
 // text returns what a command's giver is told.
-func (c *command) text(covered []Entry) textKey {
+func (c *command) text(covered []Entry, r TurnResult) textKey {
 	switch {
 	case c.kind == commandHelp:
 		return textHelp
 	case c.kind == commandReset:
 		return textReset
+	case c.kind == commandUndo:
+		return undoText(covered, r)
 	case len(covered) > 0:
 		return textStopped
 	}
@@ -251,11 +277,16 @@ func (d *Dispatcher) cover(l *lane, c *command) ([]Entry, error) {
 func (d *Dispatcher) takeAway(l *lane, c *command, said string) (covered []Entry, busy *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if t := l.turn; t != nil {
+	if t := l.turn; t != nil && !c.leaves(l) {
 		if turnPrefix(t.entries[0]) == said || !d.revoke(t) {
 			return nil, t
 		}
-		covered = append(covered, t.entries...)
+		if c.kind == commandUndo {
+			// Somebody else's message is answered again, by what the session holds then.
+			l.insert(t.entries...)
+		} else {
+			covered = append(covered, t.entries...)
+		}
 	}
 	l.pending = slices.DeleteFunc(l.pending, func(e Entry) bool {
 		if !c.concerns(e) || turnPrefix(e) == said {
@@ -265,6 +296,12 @@ func (d *Dispatcher) takeAway(l *lane, c *command, said string) (covered []Entry
 		return true
 	})
 	return covered, nil
+}
+
+// leaves reports whether a command has no reason to end the running turn: what it takes back waits
+// behind somebody else's. Called with Dispatcher.mu held.
+func (c *command) leaves(l *lane) bool {
+	return c.kind == commandUndo && !slices.ContainsFunc(l.turn.entries, c.concerns) && slices.ContainsFunc(l.pending, c.concerns)
 }
 
 // concerns reports whether a command covers a waiting message. Who may give which command in a group is

@@ -94,7 +94,7 @@ func (d *Dispatcher) write(r TurnResult, entries []Entry, remember bool) error {
 // keep these, must neither store the items a second time nor judge by its own generations.
 func (d *Dispatcher) forJournal(r TurnResult) TurnResult {
 	if !d.atomic {
-		r.Items, r.Clear, r.Generation = nil, false, 0
+		r.Items, r.Clear, r.Undo, r.Generation = nil, false, "", 0
 	}
 	return r
 }
@@ -105,6 +105,11 @@ func (d *Dispatcher) remember(r TurnResult) error {
 	if r.Clear {
 		return d.opts.Store.Clear(d.hard, r.Session)
 	}
+	if r.Undo != "" {
+		if err := d.takeBack(r); err != nil {
+			return err
+		}
+	}
 	if len(r.Items) == 0 {
 		return nil
 	}
@@ -113,7 +118,7 @@ func (d *Dispatcher) remember(r TurnResult) error {
 	})
 }
 
-// writeNotice writes a result that adds nothing to the session, and so is true whatever becomes of it.
+// writeNotice writes a result that adds nothing to the session, and so is as true after it was cleared.
 func (d *Dispatcher) writeNotice(r TurnResult, entries []Entry) error {
 	for {
 		err := d.persist(d.logAbout(r.Session, entries), func() (err error) {
@@ -121,7 +126,7 @@ func (d *Dispatcher) writeNotice(r TurnResult, entries []Entry) error {
 			return err
 		})
 		if err == nil {
-			err = d.write(r, entries, r.Clear)
+			err = d.write(r, entries, r.Clear || r.Undo != "")
 		}
 		if !errors.Is(err, sessionstore.ErrStale) {
 			return err
@@ -149,7 +154,7 @@ func (d *Dispatcher) persist(log *slog.Logger, write func() error) error {
 // refused reports whether repeating a write cannot change its outcome.
 func refused(err error) bool {
 	for _, e := range []error{
-		ErrConsumed, ErrNotFound, sessionstore.ErrStale,
+		ErrConsumed, ErrNotFound, sessionstore.ErrStale, sessionstore.ErrChanged,
 		sessionstore.ErrInvalidItem, sessionstore.ErrTooLarge, sessionstore.ErrInvalidID,
 	} {
 		if errors.Is(err, e) {

@@ -12,7 +12,9 @@
 // Where the journal keeps the sessions too (Options.Store and Options.Journal are the same value),
 // memory and journal change in one transaction. With any other store the items are appended first,
 // under the turn's ID; a turn that finds its own items in the history answers with what they hold
-// instead of running again.
+// instead of running again. Likewise a turn that /undo or /retry takes back leaves memory in the commit that
+// says so; from any other store its items are popped first, each known by the turn's ID, and the journal
+// notes beforehand which turn is meant.
 //
 // # Concurrency
 //

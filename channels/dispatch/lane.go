@@ -42,10 +42,12 @@ func (d *Dispatcher) assign(entries []Entry) {
 		}
 		d.entries[e.Seq] = struct{}{}
 		l := d.lane(e.Session)
-		if kind := parseCommand(e.Event); kind != notCommand {
-			l.commands = append(l.commands, &command{kind: kind, entry: &e})
-		} else {
+		switch kind := parseCommand(e.Event); kind {
+		case notCommand, commandRetry:
 			l.insert(e)
+			d.rejoin(l, e)
+		default:
+			l.commands = append(l.commands, &command{kind: kind, entry: &e})
 		}
 		touched = append(touched, l)
 	}
@@ -116,7 +118,7 @@ func (d *Dispatcher) startTime(l *lane) time.Time {
 	first := l.pending[0]
 	window := d.channels[first.Event.Address.Channel].MergeWindow
 	n := d.joining(l.pending)
-	if window == 0 || n < len(l.pending) {
+	if window == 0 || n < len(l.pending) || isRetry(l.pending[n-1]) {
 		return l.notBefore
 	}
 	at := l.pending[n-1].Received.Add(window)
@@ -130,15 +132,32 @@ func (d *Dispatcher) startTime(l *lane) time.Time {
 }
 
 // joining returns how many of the pending messages the next turn answers: those that follow the first
-// without anybody else's in between, so that the order stays as it was said.
+// without anybody else's in between, so that the order stays as it was said. A retry joins the person's
+// message before it, and ends what joins.
 func (d *Dispatcher) joining(pending []Entry) int {
+	merges := d.channels[pending[0].Event.Address.Channel].MergeWindow > 0
 	n := 1
-	if d.channels[pending[0].Event.Address.Channel].MergeWindow > 0 {
-		for n < len(pending) && sameConversation(pending[0], pending[n]) {
-			n++
+	for n < len(pending) && !isRetry(pending[n-1]) && sameConversation(pending[0], pending[n]) {
+		if !merges && !isRetry(pending[n]) {
+			break
 		}
+		n++
 	}
 	return n
+}
+
+// rejoin ends the running turn when a retry that has just arrived would have joined it, so that the
+// person's message is answered together with it, anew. Called with mu held.
+func (d *Dispatcher) rejoin(l *lane, e Entry) {
+	t := l.turn
+	if t == nil || !isRetry(e) || e.Seq < t.asked().Seq {
+		return
+	}
+	together := slices.Concat(t.entries, l.pending)
+	if n := d.joining(together); n <= len(t.entries) || together[n-1].Seq < e.Seq || !d.revoke(t) {
+		return
+	}
+	l.insert(t.entries...)
 }
 
 // sameConversation reports whether two messages are known to be the same person's at the same place.

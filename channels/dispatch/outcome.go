@@ -28,9 +28,13 @@ func (d *Dispatcher) keep(t *turn, a *answer) (again []Entry) {
 	began := time.Now()
 	r := TurnResult{
 		Session: t.lane.id, Turn: t.id, Generation: t.generation,
-		Items: a.Items, Consumed: seqs(t.entries), Usage: a.Usage,
+		Undo: t.undo, Items: a.Items, Consumed: seqs(t.entries), Usage: a.Usage,
 	}
-	err := d.compose(&r, speech{t.asked(), channels.Part{Type: channels.Markdown, Text: a.Text}})
+	says := speech{t.asked(), channels.Part{Type: channels.Markdown, Text: a.Text}}
+	if a.notice != nil {
+		says = *a.notice
+	}
+	err := d.compose(&r, says)
 	if err == nil {
 		err = d.write(r, t.entries, !a.told)
 	}
@@ -40,7 +44,7 @@ func (d *Dispatcher) keep(t *turn, a *answer) (again []Entry) {
 			End: Answered, Agent: a.Agent, Replies: len(r.Replies), Committed: time.Since(began), Usage: a.Usage,
 		}, nil)
 		return nil
-	case errors.Is(err, sessionstore.ErrStale), d.hard.Err() != nil:
+	case errors.Is(err, sessionstore.ErrStale), errors.Is(err, sessionstore.ErrChanged), d.hard.Err() != nil:
 		d.ended(t, TurnReport{End: Dropped, Usage: a.Usage}, err)
 		return t.entries
 	case errors.Is(err, ErrConsumed):

@@ -87,7 +87,7 @@ type twoCommits struct{ simJournal }
 func (j twoCommits) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	first, second := r, r
 	first.Replies = nil
-	second.Consumed, second.Items, second.Clear = nil, nil, false
+	second.Consumed, second.Items, second.Clear, second.Undo = nil, nil, false, ""
 	if err := j.simJournal.Commit(ctx, first); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ type consumedLast struct{ simJournal }
 func (j consumedLast) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	first, second := r, r
 	first.Consumed = nil
-	second.Replies, second.Items, second.Clear = nil, nil, false
+	second.Replies, second.Items, second.Clear, second.Undo = nil, nil, false, ""
 	if err := j.simJournal.Commit(ctx, first); err != nil {
 		return err
 	}

@@ -209,8 +209,8 @@ func (s *simulation) script() map[string][]channels.Inbound {
 			for i := range s.rng.IntN(7) {
 				id := fmt.Sprint(place, i)
 				text := id
-				if r := s.rng.IntN(20); r < 4 {
-					text = []string{"/stop", "/reset", "/reset", "/help"}[r]
+				if r := s.rng.IntN(24); r < 8 {
+					text = []string{"/stop", "/reset", "/reset", "/help", "/undo", "/undo", "/retry", "/retry"}[r]
 				}
 				in := direct(place, id, text)
 				if place == "g" || place == "room" {
@@ -342,19 +342,21 @@ func (s *simulation) judgeOrder() {
 	last := map[sessionstore.ID]uint64{}
 	order := map[string]int{}
 	for i, c := range s.commits {
-		help := len(c.events) > 0 && c.events[0].Event.PlainText() == "/help"
+		// Help, and what takes back what waits behind somebody else's running turn, is said while that turn
+		// may be committed, at no place in particular.
+		aside := len(c.events) > 0 && c.events[0].Event.PlainText() == "/help" || c.text() == noticeTakenBack
 		for j, m := range c.Replies {
-			if !help { // said while a turn may be committed, at no place in particular
+			if !aside {
 				order[m.Message.ID] = i*1000 + j
 			}
 		}
 		for _, e := range c.events {
 			switch {
-			case isCommand(e):
+			case isCommand(e) && !c.answers():
 				if c.Clear {
 					last[c.Session] = max(last[c.Session], e.Seq)
 				}
-			case isCommand(c.events[0]):
+			case !c.answers():
 			case e.Seq < last[c.Session]:
 				s.violated("session %s: event %d is answered after %d", c.Session, e.Seq, last[c.Session])
 			default:
@@ -386,24 +388,41 @@ func (s *simulation) judgeOrder() {
 	}
 }
 
-// judgeMemory: each session holds exactly the answers of its turns since it was cleared.
+// judgeMemory: each session holds exactly the answers of its turns since it was cleared, without those
+// that were taken back, and each command takes back as many as it says.
 func (s *simulation) judgeMemory() {
 	said := map[sessionstore.ID][]string{}
+	undone, broken := map[sessionstore.ID]int{}, map[sessionstore.ID]int{}
 	for _, c := range s.commits {
+		undone[c.Session] -= c.saysUndone()
+		if c.saysUndone() == 0 && slices.ContainsFunc(c.events, isRetry) {
+			broken[c.Session]++ // it may have been interrupted half way, and then given up or covered
+		}
+		if c.Undo != "" {
+			undone[c.Session]++
+			if n := len(said[c.Session]); n > 0 {
+				said[c.Session] = said[c.Session][:n-1]
+			} else {
+				s.violated("session %s: turn %s is taken back, nothing was said", c.Session, c.Undo)
+			}
+		}
 		if c.Clear || (len(c.events) > 0 && c.events[0].Event.PlainText() == "/reset") {
 			said[c.Session] = nil
 			continue
 		}
-		if c.Dead != "" || len(c.events) == 0 || isCommand(c.events[0]) {
-			continue
+		if c.answers() {
+			said[c.Session] = append(said[c.Session], "a:"+c.text())
 		}
-		var answer strings.Builder
-		for _, m := range c.Replies {
-			answer.WriteString(m.Message.PlainText())
+	}
+	for id, n := range undone {
+		if n < 0 || n > broken[id] {
+			s.violated("session %s: %d turns more were taken back than people were told", id, n)
 		}
-		said[c.Session] = append(said[c.Session], "a:"+answer.String())
 	}
 	for id, want := range said {
+		if broken[id] > 0 && !s.atomic {
+			continue // the question may be left without its answer
+		}
 		var got []string
 		for _, text := range s.contents(id) {
 			if strings.HasPrefix(text, "a:") {

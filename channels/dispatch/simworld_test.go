@@ -74,6 +74,27 @@ type commitRecord struct {
 	events []dispatch.Entry
 }
 
+// text is what was said.
+func (c commitRecord) text() string {
+	var b strings.Builder
+	for _, m := range c.Replies {
+		b.WriteString(m.Message.PlainText())
+	}
+	return b.String()
+}
+
+// answers reports whether the commit is that of a turn with an answer of the engine.
+func (c commitRecord) answers() bool { return c.Dead == "" && strings.HasPrefix(c.text(), "run ") }
+
+// saysUndone is the number of turns of which the commit says that they were taken back.
+func (c commitRecord) saysUndone() int {
+	switch text := c.text(); {
+	case text == noticeUndone, text == noticeLostQuestion, c.answers() && isRetry(c.events[0]):
+		return 1
+	}
+	return 0
+}
+
 // simWorld is what outlives the processes.
 type simWorld struct {
 	*chance
@@ -149,9 +170,21 @@ func (w *simWorld) contents(id sessionstore.ID) []string {
 	return texts(items)
 }
 
-// remembered checks items that are about to be written: the run that made them must have seen the
-// session exactly as it is now. It must be called with mu held.
-func (w *simWorld) remembered(id sessionstore.ID, items []sessionstore.Item) {
+// without returns the items of a session that come before those of its last turn.
+func (w *simWorld) without(id sessionstore.ID, turn string) []sessionstore.Item {
+	items, err := w.sessions.Items(context.Background(), id, sessionstore.All)
+	if err != nil {
+		panic(err)
+	}
+	for len(items) > 0 && items[len(items)-1].Turn == turn {
+		items = items[:len(items)-1]
+	}
+	return items
+}
+
+// remembered checks items that are about to be written, in the place of the turn to be undone: the run
+// that made them must have seen the session exactly as it is then. It must be called with mu held.
+func (w *simWorld) remembered(id sessionstore.ID, items []sessionstore.Item, undo string) {
 	if len(items) == 0 {
 		return
 	}
@@ -160,7 +193,11 @@ func (w *simWorld) remembered(id sessionstore.ID, items []sessionstore.Item) {
 	if _, err := fmt.Sscanf(list[len(list)-1], "a:run %d", &n); err != nil {
 		panic(err)
 	}
-	if run, now := w.runs[n], w.contents(id); !slices.Equal(run.history, now) {
+	now := w.contents(id)
+	if undo != "" {
+		now = texts(w.without(id, undo))
+	}
+	if run := w.runs[n]; !slices.Equal(run.history, now) {
 		w.violated("run %d writes to a session that it has not seen: it saw %q, the session holds %q", n, run.history, now)
 	}
 }
@@ -246,8 +283,27 @@ func (s simStore) Append(ctx context.Context, id sessionstore.ID, b sessionstore
 	})
 }
 
-func (s simStore) Pop(ctx context.Context, id sessionstore.ID) (sessionstore.Item, error) {
-	return s.world.sessions.Pop(ctx, id)
+func (s simStore) Pop(ctx context.Context, id sessionstore.ID) (it sessionstore.Item, err error) {
+	err = s.op("pop", func() (err error) {
+		w := s.world
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if it, err = w.sessions.Pop(ctx, id); err != nil {
+			return err
+		}
+		part := "part of " + it.Turn
+		if rest := w.without(id, it.Turn); len(rest) == len(w.contents(id)) {
+			delete(w.halfway, part)
+			if !w.halfway[it.Turn] { // otherwise nobody was told what it had to say
+				w.record(commitRecord{TurnResult: dispatch.TurnResult{Session: id, Undo: it.Turn}})
+			}
+			delete(w.halfway, it.Turn)
+		} else {
+			w.halfway[part] = true
+		}
+		return nil
+	})
+	return it, err
 }
 
 func (s simStore) Clear(ctx context.Context, id sessionstore.ID) error {
@@ -292,7 +348,7 @@ func (j simJournal) Commit(ctx context.Context, r dispatch.TurnResult) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		before := len(w.faults)
-		w.remembered(r.Session, r.Items)
+		w.remembered(r.Session, r.Items, r.Undo)
 		err := w.journal.Commit(ctx, r)
 		if err != nil {
 			w.faults = w.faults[:before] // it was not written after all
@@ -440,3 +496,5 @@ func (e simEngine) Run(ctx context.Context, t agent.Turn) iter.Seq2[agent.Event,
 
 // isCommand reports whether an event is a command in the simulator's events.
 func isCommand(e dispatch.Entry) bool { return strings.HasPrefix(e.Event.PlainText(), "/") }
+
+func isRetry(e dispatch.Entry) bool { return e.Event.PlainText() == "/retry" }

@@ -41,7 +41,9 @@ type turn struct {
 
 	// generation is read before the history, so that a reset in between wins.
 	generation uint64
-	ran        time.Duration
+	// undo is the turn whose question is asked again, and whose items this one's replace.
+	undo string
+	ran  time.Duration
 }
 
 // Causes of a turn's end that are no failure of the engine.
@@ -125,6 +127,8 @@ type answer struct {
 	agent.Final
 	// told says that the items are in the session already.
 	told bool
+	// notice is said in place of the answer when there is none to give.
+	notice *speech
 }
 
 // answer runs the engine, or finds the answer that an interrupted run of this turn has left.
@@ -136,13 +140,25 @@ func (d *Dispatcher) answer(t *turn) (*answer, error) {
 	if stored, ok := d.resume(t, history); ok {
 		return stored, nil
 	}
+	var again *question
+	if isRetry(t.entries[0]) {
+		var none textKey
+		if again, none = t.lastQuestion(history); again == nil {
+			says := d.notice(t.asked(), none)
+			return &answer{notice: &says}, nil
+		}
+		t.undo, history = again.turn, again.before
+	}
 	ctx, cancel := context.WithTimeoutCause(t.ctx, d.opts.TurnTimeout, errTimeout)
 	defer cancel()
 	stopTyping := d.startTyping(ctx, t)
 	defer stopTyping()
-	final, err := d.runEngine(ctx, t, history)
+	final, err := d.runEngine(ctx, t, history, again)
 	if err != nil {
 		return nil, err
+	}
+	if again != nil {
+		final.Items = again.keep(final.Items)
 	}
 	return &answer{Final: *final}, nil
 }
@@ -183,16 +199,19 @@ func (d *Dispatcher) shorten(t *turn, id string, n int) {
 	t.id, t.entries = id, t.entries[:n]
 }
 
-// input turns the messages into what the engine reads.
+// input turns the messages into what the engine reads. A retry among them says nothing.
 func (t *turn) input(speakers []channels.Speaker) []agent.Message {
-	input := make([]agent.Message, len(t.entries))
+	var input []agent.Message
 	for i, e := range t.entries {
+		if isRetry(e) {
+			continue
+		}
 		s := speakers[i]
-		input[i] = agent.Message{
+		input = append(input, agent.Message{
 			Speaker: agent.Speaker{ID: s.ID, Name: s.Name, Locale: s.Locale},
 			At:      e.Event.Time,
 			Parts:   describe(e.Event.Parts),
-		}
+		})
 	}
 	return input
 }
@@ -263,10 +282,16 @@ func (d *Dispatcher) profile(ctx context.Context, e Entry) channels.Speaker {
 	return known
 }
 
-// runEngine runs the engine to its final event, showing what it writes as a preview.
-func (d *Dispatcher) runEngine(ctx context.Context, t *turn, history []sessionstore.Item) (final *agent.Final, err error) {
+// runEngine runs the engine to its final event, showing what it writes as a preview. It answers the
+// turn's messages, or the question that is to be asked again.
+func (d *Dispatcher) runEngine(ctx context.Context, t *turn, history []sessionstore.Item, again *question) (final *agent.Final, err error) {
 	asked := t.asked().Event
-	input := t.input(d.speakers(ctx, t))
+	var input []agent.Message
+	if again != nil {
+		input = again.messages
+	} else {
+		input = t.input(d.speakers(ctx, t))
+	}
 	view := d.newPreview(ctx, t)
 	defer view.close()
 	err = guard(func() error {
