@@ -54,6 +54,9 @@ func (db *DB) compact() error {
 		err = replace(tmp, db.opts.Path)
 	}
 	if err == nil {
+		db.info, err = os.Stat(db.opts.Path)
+	}
+	if err == nil {
 		db.bolt, err = openBolt(db.opts, db.opts.Path)
 	}
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -37,17 +39,36 @@ type DB struct {
 	// crashed says that the file was not closed when it was last used.
 	crashed bool
 
-	// mu guards bolt against being replaced or closed under a reader.
+	// mu guards bolt, and info, which tells which file it is, against being replaced or closed under a
+	// reader.
 	mu        sync.RWMutex
 	bolt      *bolt.DB
+	info      os.FileInfo
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Err returns why the store takes no more writes, nil while it does; see ErrFailed.
+// Err returns why the store takes no more writes, nil while it does; see ErrFailed and ErrGone.
 func (db *DB) Err() error {
 	if err := db.failed.Load(); err != nil {
 		return *err
+	}
+	return db.inPlace()
+}
+
+// inPlace returns ErrGone when the path no longer leads to the open file. Writing on would succeed, and
+// all of it would be lost with the process.
+func (db *DB) inPlace() error {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.bolt == nil {
+		return nil
+	}
+	switch info, err := os.Stat(db.opts.Path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s was deleted or moved away; put it back, or restart to begin with an empty one", ErrGone, db.opts.Path)
+	case err == nil && !os.SameFile(info, db.info):
+		return fmt.Errorf("%w: another file stands at %s; restart to use that one", ErrGone, db.opts.Path)
 	}
 	return nil
 }
@@ -81,7 +102,7 @@ func (db *DB) Close() error {
 		db.mu.Lock()
 		defer db.mu.Unlock()
 		if db.bolt != nil {
-			if db.Err() == nil {
+			if db.failed.Load() == nil {
 				db.closeErr = markClean(db.bolt)
 			}
 			db.closeErr = errors.Join(db.closeErr, db.bolt.Close())

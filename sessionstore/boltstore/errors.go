@@ -30,6 +30,9 @@ var (
 	// every write afterwards. Reads go on. Whether those in flight were written is known once the file is
 	// opened again.
 	ErrFailed = errors.New("store has failed, open it again")
+	// ErrGone is returned by writes while the path does not lead to the open file, because somebody deleted,
+	// moved or replaced it under the running process. Nothing is written; reads go on.
+	ErrGone = errors.New("file is no longer in its place")
 )
 
 // isFull reports whether a commit failed for want of room. bbolt flattens the error of growing the file

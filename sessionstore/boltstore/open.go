@@ -88,7 +88,11 @@ func open(opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{opts: opts, bolt: b}
+	info, err := os.Stat(opts.Path)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	db := &DB{opts: opts, bolt: b, info: info}
 	db.writer = newWriter(db.commit)
 	if err := db.start(); err != nil {
 		return nil, errors.Join(err, b.Close())
