@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,12 @@ type command interface {
 // helper is a command with a long help.
 type helper interface{ Help() string }
 
+// arguments is a command that takes arguments, not only flags.
+type arguments interface {
+	// arguments tells how help shows them, how many there may be, and takes those given.
+	arguments() (usage string, count cobra.PositionalArgs, take func([]string))
+}
+
 // runError is an error of a command that was well understood, unlike wrong usage.
 type runError struct{ error }
 
@@ -35,6 +42,17 @@ func add(parent *cobra.Command, p *process, name, short string, c command) {
 			}
 			return nil
 		},
+	}
+	if a, ok := c.(arguments); ok {
+		usage, count, take := a.arguments()
+		cmd.Use += " " + usage
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := count(cmd, args); err != nil {
+				return fmt.Errorf("%s: %w", cmd.CommandPath(), err)
+			}
+			take(args)
+			return nil
+		}
 	}
 	if h, ok := c.(helper); ok {
 		cmd.Long = short + "\n\n" + wrap(h.Help())
@@ -60,6 +78,9 @@ func bind(flags *pflag.FlagSet, v reflect.Value) {
 			bind(flags, v.Field(i))
 			continue
 		}
+		if !f.IsExported() {
+			continue
+		}
 		name := f.Tag.Get("name")
 		if name == "" {
 			name = strings.ToLower(f.Name)
@@ -77,6 +98,12 @@ func bind(flags *pflag.FlagSet, v reflect.Value) {
 			flags.StringVarP(target, name, short, value, usage)
 		case *bool:
 			flags.BoolVarP(target, name, short, value == "true", usage)
+		case *int:
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				panic("flag " + name + ": " + err.Error())
+			}
+			flags.IntVarP(target, name, short, n, usage)
 		case *time.Duration:
 			d, err := time.ParseDuration(value)
 			if err != nil {

@@ -1,6 +1,7 @@
 // Command botd joins people on LINE and Discord to one shared agent engine that remembers.
 //
-// Exit codes: 0 success; 1 failure while running; 2 the configuration has problems; 64 wrong usage.
+// Exit codes: 0 success; 1 failure while running; 2 the configuration has problems; 3 what was named does
+// not exist; 64 wrong usage; 69 the gateway cannot be reached, and its file is in use.
 package main
 
 import (
@@ -8,27 +9,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"botd/cmd/botd/internal/admin"
 	"botd/config"
 )
 
 // The exit codes.
 const (
-	exitOK       = 0
-	exitFailure  = 1
-	exitProblems = 2
-	exitUsage    = 64
+	exitOK          = 0
+	exitFailure     = 1
+	exitProblems    = 2
+	exitNotFound    = 3
+	exitUsage       = 64 // as sysexits.h: EX_USAGE
+	exitUnavailable = 69 // EX_UNAVAILABLE
 )
 
 const description = `botd joins people on LINE and Discord to one shared agent engine that remembers.
 
 Without --config, botd reads botd.yaml in the working directory if there is one, and else the environment alone.
 
-Exit codes: 0 success, 1 failure while running, 2 the configuration has problems, 64 wrong usage.`
+Exit codes: 0 success, 1 failure while running, 2 the configuration has problems, 3 what was named does not exist, 64 wrong usage, 69 the gateway cannot be reached and its file is in use.`
 
 // commands are the command line: one line for each command, each in a file of its own.
 func commands(p *process) *cobra.Command {
@@ -46,6 +51,25 @@ func commands(p *process) *cobra.Command {
 	add(show, p, "example", "Print a commented configuration that shows every key.", &configExampleCmd{})
 	add(show, p, "schema", "Print the JSON Schema of the configuration, for editors.", &configSchemaCmd{})
 	add(show, p, "show", "Print the configuration with defaults filled in and secrets hidden.", &configShowCmd{})
+	session := group(root, "session", "Look at, reset, restore, export and erase conversations.")
+	add(session, p, "ls", "List the sessions.", &sessionListCmd{})
+	add(session, p, "show", "Show what a session remembers.", &sessionShowCmd{})
+	add(session, p, "reset", "Make the bot forget sessions; restore undoes it.", &sessionResetCmd{})
+	add(session, p, "restore", "Undo a reset.", &sessionRestoreCmd{})
+	add(session, p, "export", "Write everything said in a session as JSON lines.", &sessionExportCmd{})
+	add(session, p, "erase", "Delete a session for good, with all that can be restored.", &sessionEraseCmd{})
+	delivery := group(root, "delivery", "Look at, retry and drop answers that were not delivered.")
+	add(delivery, p, "ls", "List the deliveries that wait or were set aside.", &deliveryListCmd{})
+	add(delivery, p, "retry", "Send deliveries that are held, unknown or dead again.", &deliveryRetryCmd{})
+	add(delivery, p, "drop", "Give up deliveries that are held.", &deliveryDropCmd{})
+	event := group(root, "event", "Look at and revive messages whose answer has failed for good.")
+	add(event, p, "ls", "List the messages that were set aside.", &eventListCmd{})
+	add(event, p, "revive", "Have messages that were set aside answered after all.", &eventReviveCmd{})
+	add(root, p, "backup", "Copy the database to a file, while the gateway runs.", &backupCmd{})
+	add(root, p, "verify", "Check every page and record of the database.", &verifyCmd{})
+	add(root, p, "compact", "Give the free space of the database back; the gateway must not run.", &compactCmd{})
+	add(root, p, "status", "Show the channels and what is under way.", &statusCmd{})
+	add(root, p, "log-level", "Show or change the log level of the running gateway.", &logLevelCmd{})
 	add(root, p, "healthcheck", "Ask a running gateway how it is, for container health checks.", &healthcheckCmd{})
 	add(root, p, "version", "Print version and build.", &versionCmd{})
 	return root
@@ -99,6 +123,12 @@ func exitCode(err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s\n\nbotd: the configuration cannot be used: %s\n", bad.Problems, bad.Problems.Summary())
 		return exitProblems
 	}
-	fmt.Fprintln(stderr, "botd:", err)
+	fmt.Fprintln(stderr, "botd:", printable(err.Error()))
+	if p, ok := errors.AsType[*admin.Problem](err); ok && p.Status == http.StatusNotFound {
+		return exitNotFound
+	}
+	if errors.Is(err, admin.ErrNoGateway) || errors.Is(err, errRuns) {
+		return exitUnavailable
+	}
 	return exitFailure
 }

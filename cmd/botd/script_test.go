@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 //	freeport NAME       set the variable NAME to a free port
 //	serving URL         wait until a GET of URL gives 200
 //	signal NAME         send HUP or TERM to the process begun last in the background
+//
+// and those of adminCommands.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -37,12 +39,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BOTD_LOG_FORMAT", "") // counts as unset
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		Cmds: adminCommands(map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,
 			"freeport": freePort,
 			"serving":  serving,
 			"signal":   signalLast,
-		},
+		}),
 	})
 }
 

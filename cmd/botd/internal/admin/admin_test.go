@@ -18,6 +18,7 @@ import (
 	"botd/channels/dispatch"
 	"botd/cmd/botd/internal/admin"
 	"botd/sessionstore"
+	"botd/sessionstore/agentssdk"
 	"botd/sessionstore/boltstore"
 	"botd/sessionstore/memstore"
 )
@@ -351,34 +352,39 @@ func TestAPanicIsThatRequestsFailure(t *testing.T) {
 	}
 }
 
-func TestExportIsJSONLines(t *testing.T) {
+func TestExportIsReadByWhatReadsTheSDKsFiles(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	const n = 600 // more than two pages
-	texts := make([]string, n)
-	for i := range texts {
-		texts[i] = fmt.Sprint("text ", i)
-	}
-	h.say("line:user:U1", texts...)
-	var out bytes.Buffer
-	if err := h.client.Stream(t.Context(), admin.SessionPath("line:user:U1", "export"), &out); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(lines) != n {
-		t.Fatalf("%d lines", len(lines))
-	}
-	for i, line := range lines {
-		var l struct {
-			Session string
-			Item    json.RawMessage
+	const id, n = `line:user:"U1"<`, 600 // more than two pages
+	want := make([]json.RawMessage, n)
+	for i := range want {
+		switch want[i] = item(fmt.Sprint("text <", i, "> 名前")); i % 3 {
+		case 1:
+			want[i] = json.RawMessage("{\n\"role\": \"user\",\r\n\"content\": \"two lines\"}")
+		case 2:
+			want[i] = json.RawMessage(`  {"role":"user"} `)
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
+		b := sessionstore.Batch{Turn: fmt.Sprint("turn ", i), Items: []sessionstore.Item{{Raw: want[i], Origin: "a@p/m"}}}
+		if err := h.db.Append(t.Context(), id, b); err != nil {
 			t.Fatal(err)
 		}
-		if l.Session != "line:user:U1" || !bytes.Equal(l.Item, item(texts[i])) {
-			t.Fatalf("line %d is %s", i, line)
+	}
+	var out bytes.Buffer
+	if err := h.client.Stream(t.Context(), admin.SessionPath(id, "export"), &out); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	for row, err := range agentssdk.ReadJSONL(t.Context(), &out) {
+		if err != nil {
+			t.Fatal(err)
 		}
+		if row.Session != id || row.Turn != fmt.Sprint("turn ", i) || row.Origin != "a@p/m" || row.At.IsZero() || !bytes.Equal(row.Raw, want[i]) {
+			t.Fatalf("row %d is %+v", i, row)
+		}
+		i++
+	}
+	if i != n {
+		t.Errorf("%d rows, want %d", i, n)
 	}
 }
 

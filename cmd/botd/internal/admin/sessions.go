@@ -2,14 +2,12 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"botd/channels"
 	"botd/channels/dispatch"
 	"botd/sessionstore"
-	"botd/sessionstore/agentssdk"
 )
 
 // unsupported is the problem of a store that lacks an optional interface.
@@ -139,73 +137,4 @@ func (s *Server) getItems(w http.ResponseWriter, r *http.Request) error {
 		page.Data = append(page.Data, Item{Seq: it.Seq, Turn: it.Turn, At: it.At, Origin: it.Origin, Raw: it.Raw})
 	}
 	return reply(w, page)
-}
-
-// exportPage is how many items of an export are in memory at a time.
-const exportPage = 256
-
-// exportSession writes everything that was said in a session since its last reset, as JSON lines.
-func (s *Server) exportSession(w http.ResponseWriter, r *http.Request) error {
-	id, err := sessionID(r)
-	if err != nil {
-		return err
-	}
-	if q := params(r); q.err != nil {
-		return q.err
-	}
-	session, err := s.find(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	_, err = agentssdk.WriteJSONL(r.Context(), w, s.rows(r.Context(), session), agentssdk.Options{})
-	return err
-}
-
-// rows yields the items of a session. Between two pages nothing of the store is held.
-func (s *Server) rows(ctx context.Context, session Session) agentssdk.Rows {
-	return func(yield func(agentssdk.Row, error) bool) {
-		n := int64(0)
-		var after uint64
-		for {
-			items, more, err := s.history(ctx, session.ID, after)
-			if err == nil {
-				err = s.unchanged(ctx, session)
-			}
-			if err != nil {
-				yield(agentssdk.Row{}, err)
-				return
-			}
-			for _, it := range items {
-				n++
-				row := agentssdk.Row{Number: n, Session: session.ID, At: it.At, Turn: it.Turn, Origin: it.Origin, Raw: it.Raw}
-				if !yield(row, nil) {
-					return
-				}
-				after = it.Seq
-			}
-			if !more {
-				return
-			}
-		}
-	}
-}
-
-// history returns the items after a number, and whether there may be more.
-func (s *Server) history(ctx context.Context, id sessionstore.ID, after uint64) (items []sessionstore.Item, more bool, err error) {
-	if rewriter, ok := s.opts.Store.(sessionstore.Rewriter); ok {
-		items, err = rewriter.History(ctx, id, after, exportPage)
-		return items, len(items) > 0, err
-	}
-	items, err = s.opts.Store.Items(ctx, id, sessionstore.All)
-	return items, false, err
-}
-
-// unchanged fails when a session was reset since: its pages would not belong together.
-func (s *Server) unchanged(ctx context.Context, session Session) error {
-	generation, err := s.opts.Store.Generation(ctx, session.ID)
-	if err == nil && generation != session.Generation {
-		err = fmt.Errorf("export session: %w", sessionstore.ErrStale)
-	}
-	return err
 }

@@ -41,12 +41,14 @@ type App struct {
 	log     *slog.Logger
 	started time.Time
 
-	store      store
-	engine     *agent.Engine
-	dispatcher *dispatch.Dispatcher
-	channels   []*supervisor
-	listener   net.Listener
-	server     *http.Server
+	store store
+	// toolServers are the MCP servers, by name.
+	toolServers map[string]toolServer
+	engine      *agent.Engine
+	dispatcher  *dispatch.Dispatcher
+	channels    []*supervisor
+	listener    net.Listener
+	server      *http.Server
 	// admin and its listener are nil when there is no admin socket.
 	admin         *admin.Server
 	adminListener net.Listener
@@ -83,7 +85,10 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 			a.Close()
 		}
 	}()
-	if a.engine, err = buildEngine(cfg, o); err != nil {
+	if a.toolServers, err = buildToolServers(cfg, o); err != nil {
+		return nil, err
+	}
+	if a.engine, err = buildEngine(cfg, a.toolServers, o); err != nil {
 		return nil, err
 	}
 	built, err := buildChannels(cfg, o)
@@ -160,6 +165,12 @@ func (a *App) Run(ctx context.Context) error {
 	channelCtx, stopChannels := context.WithCancel(base)
 	defer stopChannels()
 
+	toolCtx, stopTools := context.WithCancel(base)
+	defer stopTools()
+	var tools sync.WaitGroup
+	for _, s := range a.toolServers {
+		tools.Go(func() { _ = s.Run(toolCtx) }) // it ends with the context and for no other reason
+	}
 	failed := make(chan error, 3)
 	var dispatcher, adapters, server, keeper sync.WaitGroup
 	keeper.Go(func() { a.housekeep(dispatchCtx) })
@@ -206,6 +217,8 @@ func (a *App) Run(ctx context.Context) error {
 	adapters.Wait()
 	dispatcher.Wait()
 	keeper.Wait()
+	stopTools() // now that no turn needs them
+	tools.Wait()
 	<-announced
 	a.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond).String())
 	return err
