@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,6 +241,27 @@ func TestOnlyAllowedToolsAreOffered(t *testing.T) {
 	if got := s.Tools(); len(got) != 1 || got[0].Spec().Name != "shop__echo" {
 		t.Errorf("%d tools", len(got))
 	}
+}
+
+func TestSomeToolsOfAServer(t *testing.T) {
+	t.Parallel()
+	srv, shop, _ := httpShop(t)
+	s := run(t, overHTTP(srv))
+	some := s.Only("rich", "echo", "absent")
+	if got := some.Tools(); got != nil {
+		t.Errorf("%d tools before the server is there", len(got))
+	}
+	eventually(t, "connected", s.Connected)
+	var names []string
+	for _, tool := range some.Tools() {
+		names = append(names, tool.Spec().Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"shop__echo", "shop__rich"}) {
+		t.Errorf("tools %q", names)
+	}
+	shop.RemoveTools("echo")
+	eventually(t, "the tool gone", func() bool { return len(some.Tools()) == 1 })
 }
 
 func TestToolsFollowTheServer(t *testing.T) {

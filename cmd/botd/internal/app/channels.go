@@ -82,10 +82,18 @@ func scopeOf(s config.Scope) dispatch.Scope {
 }
 
 func newLINE(b builder, name string, c config.Channel) (channels.Adapter, error) {
-	return line.New(line.Options{
+	o := line.Options{
 		Channel: name, Secret: c.LINE.ChannelSecret.Reveal(), Token: c.LINE.ChannelAccessToken.Reveal(),
 		APIBase: c.LINE.APIBase, DataBase: c.LINE.DataAPIBase, Logger: b.log,
-	})
+	}
+	if c.LINE.ChannelID != "" {
+		tokens, err := line.NewStatelessTokens(line.StatelessOptions{ChannelID: c.LINE.ChannelID, Secret: o.Secret, APIBase: o.APIBase})
+		if err != nil {
+			return nil, err
+		}
+		o.Tokens = tokens
+	}
+	return line.New(o)
 }
 
 func lineWebhook(sink channels.Sink, adapters []channels.Adapter) http.Handler {

@@ -6,7 +6,7 @@
 // New opens the store and the listener, so that a gateway that cannot work fails before it says anything.
 // Run starts the dispatcher, then the channels, then the HTTP server. When its context ends, Run goes the
 // other way round: readiness turns false, webhooks and admin requests under way are finished and new ones
-// refused, channels stop, the dispatcher drains within the configured grace, and the store is closed. What was accepted and
+// refused, channels stop, the dispatcher drains within the configured grace, MCP servers are let go, and the store is closed. What was accepted and
 // not answered by then is answered after the next start.
 //
 // # Concurrency

@@ -36,13 +36,47 @@ var (
 
 func newOpenAI(p config.Provider, log *slog.Logger) (agent.Model, error) {
 	return openai.New(openai.Options{
-		BaseURL: p.OpenAI.BaseURL, APIKey: p.OpenAI.APIKey.Reveal(),
+		BaseURL: p.OpenAI.BaseURL, APIKey: p.OpenAI.APIKey.Reveal(), Headers: revealed(p.OpenAI.Headers),
 		API: apis[p.OpenAI.API], Dialect: dialects[p.OpenAI.Dialect], Logger: log,
 	})
 }
 
+// revealed are the values of secrets by name.
+func revealed(secrets map[string]config.Secret) map[string]string {
+	out := make(map[string]string, len(secrets))
+	for name, s := range secrets {
+		out[name] = s.Reveal()
+	}
+	return out
+}
+
 // buildEngine makes the engine with every configured agent.
-func buildEngine(cfg *config.Config, o Options) (*agent.Engine, error) {
+func buildEngine(cfg *config.Config, servers map[string]toolServer, o Options) (*agent.Engine, error) {
+	models, err := buildModels(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	var agents []agent.Agent
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		built, err := buildAgent(cfg, name, models, servers)
+		if err != nil {
+			return nil, fmt.Errorf("set up agent %s: %w", name, err)
+		}
+		agents = append(agents, built)
+	}
+	history := cfg.Session.History
+	engine, err := agent.New(agent.Options{
+		Agents: agents, Logger: o.Logger, Secret: identifierKey(cfg),
+		Budget: agent.Budget{MaxItems: history.MaxItems, MaxTokens: history.MaxTokens}, Compact: history.Compact,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up agents: %w", err)
+	}
+	return engine, nil
+}
+
+// buildModels makes the model of every provider, by the provider's name.
+func buildModels(cfg *config.Config, o Options) (map[string]agent.Model, error) {
 	models := maps.Clone(o.Models)
 	if models == nil {
 		models = map[string]agent.Model{}
@@ -57,30 +91,48 @@ func buildEngine(cfg *config.Config, o Options) (*agent.Engine, error) {
 		}
 		models[name] = m
 	}
-	var agents []agent.Agent
-	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		a := cfg.Agents[name]
-		built := agent.Agent{
-			Name: name, Instructions: a.Instructions, Temperature: a.Temperature,
-			MaxOutputTokens: a.MaxOutputTokens, MaxModelCalls: a.MaxTurns,
-		}
-		for _, ref := range a.Models {
-			provider, model, _ := config.ModelRef(ref)
-			built.Models = append(built.Models, agent.ModelRef{Model: models[provider], Name: model, Provider: provider})
-		}
-		for _, tool := range a.Tools {
+	return models, nil
+}
+
+func buildAgent(cfg *config.Config, name string, models map[string]agent.Model, servers map[string]toolServer) (agent.Agent, error) {
+	a := cfg.Agents[name]
+	built := agent.Agent{
+		Name: name, Description: a.Description, Instructions: a.Instructions, Temperature: a.Temperature,
+		MaxOutputTokens: a.MaxOutputTokens, MaxModelCalls: a.MaxTurns,
+		Handoffs: a.Handoffs, Consults: a.Consults, Refusal: a.Guards.Refusal,
+	}
+	for _, ref := range a.Models {
+		provider, model, _ := config.ModelRef(ref)
+		built.Models = append(built.Models, agent.ModelRef{
+			Model: models[provider], Name: model, Provider: provider, Window: windowOf(cfg.Providers[provider], model),
+		})
+	}
+	some := map[string][]string{}
+	for _, tool := range a.Tools {
+		server, own, isMCP := config.MCPRef(tool)
+		switch {
+		case !isMCP:
 			built.Tools = append(built.Tools, builtinTools[tool])
+		case own == "":
+			built.Toolsets = append(built.Toolsets, servers[server])
+		default:
+			some[server] = append(some[server], own)
 		}
-		agents = append(agents, built)
 	}
-	engine, err := agent.New(agent.Options{
-		Agents: agents, Logger: o.Logger, Secret: identifierKey(cfg),
-		Budget: agent.Budget{MaxItems: cfg.Session.History.MaxItems},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("set up agents: %w", err)
+	for _, server := range slices.Sorted(maps.Keys(some)) {
+		built.Toolsets = append(built.Toolsets, servers[server].Only(some[server]...))
 	}
-	return engine, nil
+	var err error
+	built.InputGuards, built.OutputGuards, err = buildGuards(a.Guards)
+	return built, err
+}
+
+// windowOf is the window of a provider's model, 0 when it is not known.
+func windowOf(p config.Provider, model string) int {
+	if p.OpenAI == nil {
+		return 0
+	}
+	return p.OpenAI.Models[model].Window
 }
 
 // DefaultAgent names the agent that answers where none is named: the first by name.
@@ -97,6 +149,9 @@ func identifierKey(cfg *config.Config) []byte {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		if p := cfg.Providers[name].OpenAI; p != nil {
 			fmt.Fprintf(h, "\x00%s", p.APIKey.Reveal())
+			for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
+				fmt.Fprintf(h, "\x00%s", p.Headers[name].Reveal()) // the key may be in one of them
+			}
 		}
 	}
 	return h.Sum(nil)

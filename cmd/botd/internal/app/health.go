@@ -10,11 +10,11 @@ import (
 
 // Readiness is what /readyz answers.
 type Readiness struct {
-	// Status is ready, degraded (some channel does not work), starting, draining or failed. The answer is
+	// Status is ready, degraded (some channel or MCP server does not work), starting, draining or failed. The answer is
 	// 200 for the first two and 503 for the others: one channel that is down must not take a load
 	// balancer away from those that work.
 	Status string `json:"status"`
-	// Checks are store, dispatcher, and channel/NAME for each channel.
+	// Checks are store, dispatcher, channel/NAME for each channel, and mcp/NAME for each MCP server.
 	Checks map[string]check `json:"checks"`
 }
 
@@ -80,10 +80,19 @@ func (a *App) readiness(ctx context.Context) Readiness {
 			connected++
 		}
 	}
+	toolsMissing := false
+	for name, s := range a.toolServers {
+		c := check{Status: statusOK}
+		if !s.Connected() {
+			toolsMissing = true
+			c = check{Status: statusConnecting, Detail: "not connected: its tools are missing"}
+		}
+		r.Checks["mcp/"+name] = c
+	}
 	switch {
 	case working == 0:
 		r.worsen(statusFailed)
-	case connected < len(a.channels):
+	case connected < len(a.channels) || toolsMissing:
 		r.worsen(degraded)
 	default:
 		r.worsen(ready)
