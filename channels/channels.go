@@ -65,6 +65,8 @@ type Speaker struct {
 	Locale string `json:"locale,omitempty"`
 	// Bot reports that the speaker is a program.
 	Bot bool `json:"bot,omitempty"`
+	// Admin reports that the platform gave the person the right to manage the place when they spoke.
+	Admin bool `json:"admin,omitempty"`
 }
 
 // PartType is the type of one Part.

@@ -24,6 +24,8 @@ const (
 	commandUndo
 	// commandRetry waits among the messages of its lane: it is answered by a turn.
 	commandRetry
+	// commandRefused is one whose giver has no right to give it.
+	commandRefused
 )
 
 // command is one that waits or runs.
@@ -218,7 +220,7 @@ func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 }
 
 func (k commandKind) String() string {
-	return [...]string{"none", "help", "reset", "stop", "undo", "retry"}[k]
+	return [...]string{"none", "help", "reset", "stop", "undo", "retry", "refused"}[k]
 }
 
 // text returns what a command's giver is told.
@@ -226,6 +228,8 @@ func (c *command) text(covered []Entry, r TurnResult) textKey {
 	switch {
 	case c.kind == commandHelp:
 		return textHelp
+	case c.kind == commandRefused:
+		return textAdminsOnly
 	case c.kind == commandReset:
 		return textReset
 	case c.kind == commandUndo:
@@ -257,7 +261,7 @@ func askers(covered []Entry, giver *Entry) []Entry {
 // cover takes the messages away that a command is about, and ends the running turn if it is one of
 // them. A turn that is being committed is waited for instead.
 func (d *Dispatcher) cover(l *lane, c *command) ([]Entry, error) {
-	if c.kind == commandHelp {
+	if c.kind == commandHelp || c.kind == commandRefused {
 		return nil, nil
 	}
 	said, err := d.said(l, c)
@@ -304,8 +308,8 @@ func (c *command) leaves(l *lane) bool {
 	return c.kind == commandUndo && !slices.ContainsFunc(l.turn.entries, c.concerns) && slices.ContainsFunc(l.pending, c.concerns)
 }
 
-// concerns reports whether a command covers a waiting message. Who may give which command in a group is
-// decided where commands are parsed, not here.
+// concerns reports whether a command covers a waiting message. Who may give which command is decided
+// before: see channel.command.
 func (c *command) concerns(e Entry) bool {
 	switch {
 	case c.entry == nil:

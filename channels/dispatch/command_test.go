@@ -85,7 +85,7 @@ func TestCommand_UnknownGoesToTheModel(t *testing.T) {
 func TestCommand_InAGroupNeedsTheMention(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := begin(t)
+		w := begin(t, admins("ann"))
 		aside := group("g", "ann", "1", "/reset")
 		aside.Mentioned = false
 		w.accept(aside)
@@ -210,7 +210,7 @@ func TestReset_ForgetsAndCoversWhatCameBefore(t *testing.T) {
 
 func TestReset_TellsEachOtherAskerInAGroup(t *testing.T) {
 	bothStores(t, func(t *testing.T, change func(*setup)) {
-		w := begin(t, change, withEngine(slow(time.Minute)))
+		w := begin(t, change, admins("cat"), withEngine(slow(time.Minute)))
 		w.accept(group("g", "ann", "1", "a"), group("g", "bob", "2", "b"), group("g", "cat", "3", "c"), group("g", "bob", "4", "b2"))
 		w.accept(group("g", "cat", "5", "/reset"))
 		pass(time.Hour)

@@ -36,13 +36,14 @@ func (d *Dispatcher) assign(entries []Entry) {
 		if _, ok := d.entries[e.Seq]; ok {
 			continue
 		}
-		if _, ok := d.channels[e.Event.Address.Channel]; !ok {
+		ch, ok := d.channels[e.Event.Address.Channel]
+		if !ok {
 			d.logFor(e).Warn("event waits for a channel that is not configured")
 			continue
 		}
 		d.entries[e.Seq] = struct{}{}
 		l := d.lane(e.Session)
-		switch kind := parseCommand(e.Event); kind {
+		switch kind := ch.command(e.Event); kind {
 		case notCommand, commandRetry:
 			l.insert(e)
 			d.rejoin(l, e)

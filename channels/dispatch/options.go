@@ -41,6 +41,10 @@ type Channel struct {
 	Agent  string
 	Groups GroupRule
 	Scope  Scope
+	// Admins are the platform's IDs of people who may change a memory that several people share, as may those
+	// whom the platform itself reports to be in charge of the place (channels.Speaker.Admin). Where a person
+	// has a memory of their own, everybody is in charge of theirs.
+	Admins []string
 	// MergeWindow, when positive, is how long a turn waits for the same person to go on: messages that
 	// follow each other within it are answered together, on the newest one's reply handle. A person who
 	// never pauses waits five windows at most. 0: every message is a turn of its own.
@@ -117,10 +121,14 @@ func (o Options) validate() error {
 		name  string
 		value int64
 	}{
-		{"MaxConcurrent", int64(o.MaxConcurrent)}, {"MaxHistory", int64(o.MaxHistory)},
-		{"TurnTimeout", int64(o.TurnTimeout)}, {"MaxAttempts", int64(o.MaxAttempts)},
-		{"MaxRetryWait", int64(o.MaxRetryWait)}, {"MaxSends", int64(o.MaxSends)},
-		{"SendTimeout", int64(o.SendTimeout)}, {"MaxDeliveryAge", int64(o.MaxDeliveryAge)},
+		{"MaxConcurrent", int64(o.MaxConcurrent)},
+		{"MaxHistory", int64(o.MaxHistory)},
+		{"TurnTimeout", int64(o.TurnTimeout)},
+		{"MaxAttempts", int64(o.MaxAttempts)},
+		{"MaxRetryWait", int64(o.MaxRetryWait)},
+		{"MaxSends", int64(o.MaxSends)},
+		{"SendTimeout", int64(o.SendTimeout)},
+		{"MaxDeliveryAge", int64(o.MaxDeliveryAge)},
 	} {
 		if n.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is negative", n.name))

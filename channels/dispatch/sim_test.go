@@ -132,7 +132,7 @@ func (s *simulation) begin() {
 	}
 	for _, name := range []string{"keys", "once"} {
 		a := &simAdapter{process: s.life, platform: platform{name: name, once: name == "once", limit: 40}}
-		c := dispatch.Channel{Adapter: a, MergeWindow: s.merge}
+		c := dispatch.Channel{Adapter: a, MergeWindow: s.merge, Admins: []string{"cat"}}
 		if s.broken.adapter != nil {
 			c.Adapter = s.broken.adapter(a)
 		}
@@ -342,9 +342,10 @@ func (s *simulation) judgeOrder() {
 	last := map[sessionstore.ID]uint64{}
 	order := map[string]int{}
 	for i, c := range s.commits {
-		// Help, and what takes back what waits behind somebody else's running turn, is said while that turn
-		// may be committed, at no place in particular.
-		aside := len(c.events) > 0 && c.events[0].Event.PlainText() == "/help" || c.text() == noticeTakenBack
+		// Help, refusals, and what takes back what waits behind somebody else's running turn, are said while
+		// that turn may be committed, at no place in particular.
+		aside := len(c.events) > 0 && c.events[0].Event.PlainText() == "/help" ||
+			c.text() == noticeTakenBack || c.text() == noticeAdminsOnly
 		for j, m := range c.Replies {
 			if !aside {
 				order[m.Message.ID] = i*1000 + j
@@ -406,7 +407,7 @@ func (s *simulation) judgeMemory() {
 				s.violated("session %s: turn %s is taken back, nothing was said", c.Session, c.Undo)
 			}
 		}
-		if c.Clear || (len(c.events) > 0 && c.events[0].Event.PlainText() == "/reset") {
+		if c.Clear || (len(c.events) > 0 && c.events[0].Event.PlainText() == "/reset" && c.text() != noticeAdminsOnly) {
 			said[c.Session] = nil
 			continue
 		}

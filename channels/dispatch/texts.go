@@ -21,6 +21,7 @@ const (
 	textNothingToUndo
 	textNothingToRetry
 	textLostQuestion
+	textAdminsOnly
 	textEmpty
 	textBusy
 	textOperator
@@ -62,6 +63,7 @@ var english = [textCount]string{
 	textNothingToUndo:  "There is nothing to take back.",
 	textNothingToRetry: "There is no message that I could answer again.",
 	textLostQuestion:   "I was interrupted after I had forgotten the last message, and could not answer it again. Please send it once more.",
+	textAdminsOnly:     "Everybody here shares this memory, so only an admin can change it. The people who run this service decide who is one. An answer to your own message can be stopped with /stop.",
 	textEmpty:          "I have no answer to that. Please try to say it differently.",
 	textBusy:           "I could not reach the service that writes my answers, so this message stays unanswered. Please send it again later.",
 	textOperator:       "I cannot answer at the moment. Only the people who run this service can mend it. Please try again later.",
@@ -87,6 +89,7 @@ var chinese = [textCount]string{
 	textNothingToUndo:  "目前沒有可以收回的內容。",
 	textNothingToRetry: "目前沒有可以重新回覆的訊息。",
 	textLostQuestion:   "我在忘記上一則訊息之後被中斷，無法重新回覆。請再傳送一次那則訊息。",
+	textAdminsOnly:     "這裡的所有人共用同一份記憶，因此只有管理員可以更改。誰是管理員由服務的管理者決定。你可以用 /stop 停止對自己訊息的回覆。",
 	textEmpty:          "這則訊息我沒有可以回覆的內容，請換個方式再說一次。",
 	textBusy:           "我暫時無法連線到產生回覆的服務，因此這則訊息沒有得到回覆。請稍後再傳送一次。",
 	textOperator:       "我目前無法回覆，需要由服務的管理者處理。請稍後再試。",
@@ -112,6 +115,7 @@ var japanese = [textCount]string{
 	textNothingToUndo:  "取り消すものはありません。",
 	textNothingToRetry: "もう一度お答えできるメッセージがありません。",
 	textLostQuestion:   "直前のメッセージを忘れたあとで処理が中断し、お答えし直せませんでした。もう一度お送りください。",
+	textAdminsOnly:     "ここでは全員が同じ記憶を共有しているため、変更できるのは管理者だけです。誰を管理者にするかは運営者が決めます。ご自分のメッセージへの回答は /stop で止められます。",
 	textEmpty:          "お答えできる内容がありませんでした。言い方を変えてお試しください。",
 	textBusy:           "回答を作成するサービスに接続できず、このメッセージにお答えできませんでした。しばらくしてからもう一度お送りください。",
 	textOperator:       "現在お答えできません。運営者による対応が必要です。しばらくしてからお試しください。",
@@ -137,6 +141,7 @@ var thai = [textCount]string{
 	textNothingToUndo:  "ไม่มีอะไรให้ยกเลิก",
 	textNothingToRetry: "ไม่มีข้อความที่ฉันจะตอบใหม่ได้",
 	textLostQuestion:   "ฉันถูกขัดจังหวะหลังจากลืมข้อความล่าสุดไปแล้ว จึงตอบใหม่ไม่ได้ กรุณาส่งข้อความนั้นอีกครั้ง",
+	textAdminsOnly:     "ทุกคนที่นี่ใช้ความจำร่วมกัน จึงมีแต่ผู้ดูแลเท่านั้นที่เปลี่ยนได้ ผู้ให้บริการเป็นผู้กำหนดว่าใครเป็นผู้ดูแล คุณหยุดคำตอบต่อข้อความของคุณเองได้ด้วย /stop",
 	textEmpty:          "ฉันไม่มีคำตอบสำหรับข้อความนี้ กรุณาลองพูดใหม่อีกแบบ",
 	textBusy:           "ฉันติดต่อบริการที่เขียนคำตอบไม่ได้ ข้อความนี้จึงไม่ได้รับคำตอบ กรุณาส่งอีกครั้งภายหลัง",
 	textOperator:       "ตอนนี้ฉันตอบไม่ได้ ต้องให้ผู้ดูแลบริการแก้ไข กรุณาลองใหม่ภายหลัง",

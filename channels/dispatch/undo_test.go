@@ -85,7 +85,7 @@ func TestUndo_TurnBeingCommittedIsAnsweredThenRemoved(t *testing.T) {
 func TestUndo_RunsOthersMessagesAgain(t *testing.T) {
 	bothStores(t, func(t *testing.T, change func(*setup)) {
 		var histories []int
-		w := begin(t, change, withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
+		w := begin(t, change, admins("ann"), withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
 			histories = append(histories, len(turn.History))
 			return slow(time.Minute)(ctx, turn)
 		}))
@@ -108,7 +108,7 @@ func TestUndo_RunsOthersMessagesAgain(t *testing.T) {
 func TestUndo_LeavesOthersTurnsAlone(t *testing.T) {
 	bothStores(t, func(t *testing.T, change func(*setup)) {
 		runs := 0
-		w := begin(t, change, withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
+		w := begin(t, change, admins("ann"), withEngine(func(ctx context.Context, turn agent.Turn) (string, error) {
 			runs++
 			return slow(time.Minute)(ctx, turn)
 		}))
@@ -328,7 +328,7 @@ func TestRetry_OfTheMessageBeingAnswered(t *testing.T) {
 
 func TestRetry_CancelsNobodyElsesTurn(t *testing.T) {
 	bothStores(t, func(t *testing.T, change func(*setup)) {
-		w := begin(t, change, withEngine(slow(time.Minute)))
+		w := begin(t, change, admins("ann"), withEngine(slow(time.Minute)))
 		w.accept(group("g", "bob", "1", "hi"))
 		w.accept(group("g", "ann", "2", "/retry"))
 		pass(time.Hour)
@@ -362,7 +362,7 @@ func TestRetry_ThatFailsLosesNothing(t *testing.T) {
 // name, and memory keeps the header as it was.
 func TestRetry_InAGroupKeepsWhoSpoke(t *testing.T) {
 	bothStores(t, func(t *testing.T, change func(*setup)) {
-		w := begin(t, change, withEngine(func(_ context.Context, turn agent.Turn) (string, error) {
+		w := begin(t, change, admins("ann"), withEngine(func(_ context.Context, turn agent.Turn) (string, error) {
 			if got, want := turn.Input[0].Speaker, (agent.Speaker{Name: "Bob"}); got != want {
 				t.Errorf("asked by %+v, want %+v", got, want)
 			}
