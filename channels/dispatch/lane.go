@@ -11,6 +11,9 @@ import (
 // maxWindows bounds how long a person who never pauses delays the turn, in merge windows.
 const maxWindows = 5
 
+// maxInterrupts bounds how often such a person has the answer begun anew, see Interrupt.
+const maxInterrupts = 5
+
 // lane runs the turns of one session, one at a time and in order. It exists while it has something to
 // do. All fields are guarded by Dispatcher.mu.
 type lane struct {
@@ -136,7 +139,8 @@ func (d *Dispatcher) startTime(l *lane) time.Time {
 // without anybody else's in between, so that the order stays as it was said. A retry joins the person's
 // message before it, and ends what joins.
 func (d *Dispatcher) joining(pending []Entry) int {
-	merges := d.channels[pending[0].Event.Address.Channel].MergeWindow > 0
+	ch := d.channels[pending[0].Event.Address.Channel]
+	merges := ch.MergeWindow > 0 || ch.MidRun == Interrupt
 	n := 1
 	for n < len(pending) && !isRetry(pending[n-1]) && sameConversation(pending[0], pending[n]) {
 		if !merges && !isRetry(pending[n]) {
@@ -147,11 +151,14 @@ func (d *Dispatcher) joining(pending []Entry) int {
 	return n
 }
 
-// rejoin ends the running turn when a retry that has just arrived would have joined it, so that the
-// person's message is answered together with it, anew. Called with mu held.
+// rejoin ends the running turn when what has just arrived would have joined it and is not to wait: a
+// retry, and with Interrupt any message. Both are then answered together, anew. Called with mu held.
 func (d *Dispatcher) rejoin(l *lane, e Entry) {
 	t := l.turn
-	if t == nil || !isRetry(e) || e.Seq < t.asked().Seq {
+	if t == nil || e.Seq < t.asked().Seq {
+		return
+	}
+	if !isRetry(e) && (t.channel.MidRun != Interrupt || len(t.entries) > maxInterrupts) {
 		return
 	}
 	together := slices.Concat(t.entries, l.pending)

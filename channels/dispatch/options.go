@@ -34,6 +34,20 @@ const (
 	Ignore GroupRule = "ignore"
 )
 
+// MidRun says what becomes of a message that a person sends while an earlier one of theirs is being
+// answered.
+type MidRun string
+
+// The policies. The zero value is Queue.
+const (
+	// Queue answers it afterwards.
+	Queue MidRun = "queue"
+	// Interrupt ends the run and answers both together, on the newer one's reply handle. What tools have
+	// done until then is done, and may be done again. A person who never pauses interrupts five times at
+	// most; messages of others in between, and an answer that is being committed, are not interrupted.
+	Interrupt MidRun = "interrupt"
+)
+
 // Channel is one bot account and the rules for it.
 type Channel struct {
 	Adapter channels.Adapter
@@ -49,6 +63,7 @@ type Channel struct {
 	// follow each other within it are answered together, on the newest one's reply handle. A person who
 	// never pauses waits five windows at most. 0: every message is a turn of its own.
 	MergeWindow time.Duration
+	MidRun      MidRun
 	// NoPreview turns live previews off for an adapter that can show them.
 	NoPreview bool
 }
@@ -146,6 +161,11 @@ func (c Channel) validate() error {
 	case "", Mention, All, Ignore:
 	default:
 		return fmt.Errorf("unknown group rule %q (want mention, all, ignore or nothing)", string(c.Groups))
+	}
+	switch c.MidRun {
+	case "", Queue, Interrupt:
+	default:
+		return fmt.Errorf("unknown policy %q for messages during a run (want queue, interrupt or nothing)", string(c.MidRun))
 	}
 	if c.MergeWindow < 0 {
 		return errors.New("MergeWindow is negative")

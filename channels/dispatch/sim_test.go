@@ -54,7 +54,7 @@ func simulate(t *testing.T, seed uint64, broken breakage) (faults []string) {
 		s := &simulation{
 			simWorld: newSimWorld(seed, seed%3 != 0), t: t, broken: broken,
 			rng: rand.New(rand.NewPCG(seed, 7)), merge: time.Duration(seed%4/3) * time.Second,
-			wanted: map[string]channels.Inbound{},
+			midRun: []dispatch.MidRun{dispatch.Queue, dispatch.Interrupt}[seed%5/3], wanted: map[string]channels.Inbound{},
 		}
 		s.run()
 		faults = s.judge()
@@ -69,6 +69,7 @@ type simulation struct {
 	broken breakage
 	rng    *rand.Rand // of the goroutine that drives the world
 	merge  time.Duration
+	midRun dispatch.MidRun
 	wanted map[string]channels.Inbound // all events, by channel and ID
 
 	current struct {
@@ -132,7 +133,7 @@ func (s *simulation) begin() {
 	}
 	for _, name := range []string{"keys", "once"} {
 		a := &simAdapter{process: s.life, platform: platform{name: name, once: name == "once", limit: 40}}
-		c := dispatch.Channel{Adapter: a, MergeWindow: s.merge, Admins: []string{"cat"}}
+		c := dispatch.Channel{Adapter: a, MergeWindow: s.merge, Admins: []string{"cat"}, MidRun: s.midRun}
 		if s.broken.adapter != nil {
 			c.Adapter = s.broken.adapter(a)
 		}
@@ -393,9 +394,12 @@ func (s *simulation) judgeOrder() {
 // that were taken back, and each command takes back as many as it says.
 func (s *simulation) judgeMemory() {
 	said := map[sessionstore.ID][]string{}
-	undone, broken := map[sessionstore.ID]int{}, map[sessionstore.ID]int{}
+	undone, broken, cleared := map[sessionstore.ID]int{}, map[sessionstore.ID]int{}, map[sessionstore.ID]int{}
 	for _, c := range s.commits {
 		undone[c.Session] -= c.saysUndone()
+		if c.Clear && len(c.events) == 0 {
+			cleared[c.Session]++ // it may have been quicker than an undo
+		}
 		if c.saysUndone() == 0 && slices.ContainsFunc(c.events, isRetry) {
 			broken[c.Session]++ // it may have been interrupted half way, and then given up or covered
 		}
@@ -416,7 +420,7 @@ func (s *simulation) judgeMemory() {
 		}
 	}
 	for id, n := range undone {
-		if n < 0 || n > broken[id] {
+		if n < -cleared[id] || n > broken[id] {
 			s.violated("session %s: %d turns more were taken back than people were told", id, n)
 		}
 	}
