@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(childConfig); path != "" {
 		os.Exit(runChild(path))
 	}
+	if os.Getenv(childTools) != "" {
+		os.Exit(runToolServer())
+	}
 	os.Exit(m.Run())
 }
 
