@@ -123,7 +123,7 @@ func exitCode(err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s\n\nbotd: the configuration cannot be used: %s\n", bad.Problems, bad.Problems.Summary())
 		return exitProblems
 	}
-	fmt.Fprintln(stderr, "botd:", printable(err.Error()))
+	fmt.Fprintln(stderr, "botd:", neutral(err.Error(), "\n\t"))
 	if p, ok := errors.AsType[*admin.Problem](err); ok && p.Status == http.StatusNotFound {
 		return exitNotFound
 	}

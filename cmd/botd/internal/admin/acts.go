@@ -141,7 +141,7 @@ func (s *Server) eraseSession(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	// What was begun is brought to its end, whether or not the client waits for it.
-	if err := eraser.Erase(context.WithoutCancel(r.Context()), id); err != nil {
+	if err := eraser.Erase(s.life, id); err != nil {
 		return err
 	}
 	result.ErasedAt = time.Now().UTC()

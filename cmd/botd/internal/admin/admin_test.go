@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -557,5 +560,78 @@ func TestAStoreThatCannotSaysSo(t *testing.T) {
 		if status, answer, _ := h.raw(method, path, ""); status != 501 || !strings.Contains(answer, string(admin.CodeUnsupported)) {
 			t.Errorf("%s answers %d %s", target, status, answer)
 		}
+	}
+}
+
+func TestAReaderThatStopsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.say("s", slices.Repeat([]string{strings.Repeat("long ", 2000)}, 2000)...)
+	for _, path := range []string{"/v1/sessions/s/export", "/v1/sessions/s/items?limit=1000", "/v1/backup"} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", h.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: botd\r\n\r\n", path)
+		if _, err := io.ReadFull(c, make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		// Compact waits for every transaction to end; the client has read a thousand bytes of twenty million.
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := h.db.Compact(ctx); err != nil {
+			t.Errorf("while a client has stopped to read %s: %v", path, err)
+		}
+		c.Close()
+	}
+}
+
+func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	db, err := boltstore.Open(boltstore.Options{Path: filepath.Join(t.TempDir(), "botd.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	path := socketPath(t)
+	l, err := admin.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, over := make(chan struct{}), make(chan struct{})
+	d := &dispatcher{store: db, before: func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		close(over)
+		return ctx.Err()
+	}}
+	s := admin.New(admin.Options{Store: db, Journal: db, Dispatcher: d})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c, err := admin.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- c.Do(context.Background(), http.MethodPost, admin.SessionPath("s", "reset"), nil, new(admin.ResetResult))
+	}()
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("shutdown gives %v, want that its time was over", err)
+	}
+	select {
+	case <-over:
+	default:
+		t.Error("the request still works on the store")
+	}
+	if err := <-answered; err == nil {
+		t.Error("the request was answered as if all were well")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

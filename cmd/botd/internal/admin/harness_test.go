@@ -22,6 +22,9 @@ import (
 	"botd/sessionstore/boltstore"
 )
 
+// patience bounds every wait for something that must happen.
+const patience = 20 * time.Second
+
 // dispatcher stands in for the real one: it resets by clearing, and notes what it was asked.
 type dispatcher struct {
 	store sessionstore.Store
@@ -91,7 +94,6 @@ func open(t *testing.T, edit ...func(*admin.Options)) *house {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
-		h.http.CloseIdleConnections()
 		if err := s.Shutdown(context.Background()); err != nil {
 			t.Errorf("shut down: %v", err)
 		}
@@ -111,10 +113,13 @@ func open(t *testing.T, edit ...func(*admin.Options)) *house {
 	if h.client, err = admin.Dial(t.Context(), h.socket); err != nil {
 		t.Fatal(err)
 	}
+	h.client.Wrap(func(next http.RoundTripper) http.RoundTripper { return newJudge(t, next) })
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
 	h.http = &http.Client{
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
-		}},
+		Transport:     newJudge(t, transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return h

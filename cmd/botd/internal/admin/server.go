@@ -63,6 +63,13 @@ type Server struct {
 	auditor Auditor
 	http    *http.Server
 
+	// life ends when requests that are under way are cut off.
+	life context.Context
+	end  context.CancelFunc
+	// work is held shared by each request, and as a whole to wait for them; closed is guarded by it.
+	work   sync.RWMutex
+	closed bool
+
 	// settling keeps two acts from working on one delivery.
 	settling sync.Mutex
 }
@@ -77,6 +84,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{opts: o, log: o.Logger}
 	s.auditor, _ = o.Store.(Auditor)
+	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: readTimeout,
@@ -84,6 +92,7 @@ func New(o Options) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnContext:       withPeer,
+		BaseContext:       func(net.Listener) context.Context { return s.life },
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	return s
@@ -98,12 +107,17 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown closes the listener and waits for the requests under way; those that ctx does not leave time
-// for are cut off.
+// for are cut off. Nothing works on the store any more when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.http.Shutdown(ctx); err != nil {
-		return errors.Join(err, s.http.Close())
+	err := s.http.Shutdown(ctx)
+	s.end()
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
 	}
-	return nil
+	s.work.Lock()
+	defer s.work.Unlock()
+	s.closed = true
+	return err
 }
 
 // handler answers a request; a Problem is made of the error.
@@ -137,6 +151,7 @@ func (s *Server) routes() []route {
 		{"PUT", "/v1/log-level", "log.level", s.putLogLevel},
 		{"GET", "/v1/backup", "store.backup", s.backup},
 		{"POST", "/v1/verify", "store.verify", s.verify},
+		{"GET", "/v1/openapi.json", "", s.getOpenAPI},
 	}
 }
 
@@ -206,6 +221,11 @@ func (s *Server) guarded(serve handler, w http.ResponseWriter, r *http.Request) 
 			err = fmt.Errorf("panic with a %T in %s", v, pattern(r)) // its value could hold anything
 		}
 	}()
+	s.work.RLock()
+	defer s.work.RUnlock()
+	if s.closed {
+		return problem(CodeDraining, "the gateway is about to stop")
+	}
 	if !peerFrom(r.Context()).permitted() {
 		return problem(CodeForbidden, "only root and the user of the gateway may use this API")
 	}
