@@ -39,6 +39,8 @@ func checksum(key, rec []byte) uint32 {
 // unseal returns the payload of a record, which is part of rec.
 func unseal(key, rec []byte) ([]byte, error) {
 	switch {
+	case len(rec) == 0:
+		return nil, fmt.Errorf("record %x: %w: empty, or cannot be decrypted", key, ErrCorrupt)
 	case len(rec) < sealLen:
 		return nil, fmt.Errorf("record %x: %w: cut short", key, ErrCorrupt)
 	case rec[0] != recordVersion:

@@ -145,7 +145,7 @@ func (tx *writeTx) bury(key []byte, reason string) error {
 		return err
 	}
 	l := deadLetter{at: tx.now, reason: reason, inboxRecord: e}
-	return tx.put(dlqBucket, key, l.encode(key))
+	return tx.putFor(e.session, dlqBucket, key, l.encode(key))
 }
 
 // enqueue adds the turn's replies to the outbox.

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,6 +34,9 @@ type DB struct {
 	lock   *fileLock
 	writer *writer
 	outbox outboxIndex
+	// master wraps the keys of sessions, nil in a file that is not encrypted; mu guards it against being
+	// replaced under a reader.
+	master cipher.AEAD
 	failed atomic.Pointer[error]
 	// building holds the forks at work, each with the prefix that it writes below.
 	building sync.Map
@@ -88,7 +92,7 @@ func (db *DB) view(ctx context.Context, read func(*readTx) error) (err error) {
 		return err
 	}
 	defer recovered(&err, ErrCorrupt)
-	err = db.bolt.View(func(btx *bolt.Tx) error { return read(&readTx{bolt: btx}) })
+	err = db.bolt.View(func(btx *bolt.Tx) error { return read(&readTx{bolt: btx, master: db.master}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return sessionstore.ErrClosed
 	}

@@ -40,11 +40,17 @@ func (db *DB) erase(ctx context.Context, id sessionstore.ID) error {
 	if err := db.sweep(ctx); err != nil {
 		return err
 	}
+	if err := db.eraseKeysOf(ctx, id); err != nil {
+		return err
+	}
 	return db.scrub(ctx)
 }
 
 // forget deletes what leads to the session, leaves what it holds to be swept, and remembers its generation.
 func (tx *writeTx) forget(id sessionstore.ID) error {
+	if err := tx.forgetKey(id); err != nil {
+		return err
+	}
 	sid, h, err := tx.session(id)
 	if sid == 0 || err != nil {
 		return err
@@ -89,7 +95,7 @@ func (db *DB) eraseFrom(ctx context.Context, b bucket, id sessionstore.ID) error
 					more, from = true, bytes.Clone(key)
 					break
 				}
-				if belongs(key, rec) {
+				if belongs(key, tx.plain(b, key, rec)) {
 					keys = append(keys, bytes.Clone(key))
 				}
 			}

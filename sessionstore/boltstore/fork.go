@@ -34,7 +34,7 @@ func (db *DB) fork(ctx context.Context, from, to sessionstore.ID, through uint64
 		err := db.write(ctx, itemsSize(chunk), func(tx *writeTx) error {
 			for _, it := range chunk {
 				key := itemKey(f.sid, itemClass, f.epoch, it.Seq)
-				if err := tx.put(sesBucket, key, encodeItem(key, it)); err != nil {
+				if err := tx.putFor(f.to, sesBucket, key, encodeItem(key, it)); err != nil {
 					return err
 				}
 			}

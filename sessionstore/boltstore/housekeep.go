@@ -103,7 +103,7 @@ func (db *DB) expire(ctx context.Context, b bucket, expired func(key, rec []byte
 					more, from = true, bytes.Clone(key)
 					break
 				}
-				if gone, err := expired(key, rec, now()); gone && err == nil {
+				if gone, err := expired(key, tx.plain(b, key, rec), now()); gone && err == nil {
 					keys = append(keys, bytes.Clone(key))
 				}
 			}

@@ -105,7 +105,7 @@ func (db *DB) Put(ctx context.Context, events []dispatch.Routed) ([]dispatch.Ent
 			}
 			rec := inboxRecord{received: decodeTime(encodeTime(tx.now)), session: r.Session, event: encoded[i]}
 			key := u64(seq)
-			if err := tx.put(inbBucket, key, rec.encode(key)); err != nil {
+			if err := tx.putFor(r.Session, inbBucket, key, rec.encode(key)); err != nil {
 				return err
 			}
 			if err := tx.put(ddpBucket, keys[i], u64(uint64(encodeTime(tx.now.Add(db.opts.DedupeFor))))); err != nil {
@@ -173,7 +173,7 @@ func (db *DB) Pending(ctx context.Context) iter.Seq2[dispatch.Entry, error] {
 						more = true
 						break
 					}
-					e, err := readEntry(key, rec)
+					e, err := readEntry(key, tx.plain(inbBucket, key, rec))
 					page, errs = append(page, e), append(errs, err)
 					after = seq
 				}
@@ -219,7 +219,7 @@ func (db *DB) Fail(ctx context.Context, seqs []uint64, reason string) error {
 			}
 			e.attempts++
 			e.reason = reason
-			if err := tx.put(inbBucket, key, e.encode(key)); err != nil {
+			if err := tx.putFor(e.session, inbBucket, key, e.encode(key)); err != nil {
 				return err
 			}
 		}

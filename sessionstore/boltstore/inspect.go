@@ -39,7 +39,7 @@ func (db *DB) Outbox(ctx context.Context, state dispatch.State, after uint64, li
 	}
 	err = db.view(ctx, func(tx *readTx) error {
 		return page(tx.bucket(b), after, limit, func(key, rec []byte) (bool, error) {
-			d, err := decodeOutbox(key, rec)
+			d, err := decodeOutbox(key, tx.plain(b, key, rec))
 			if err != nil || d.state != code {
 				return false, err
 			}
@@ -58,7 +58,7 @@ func (db *DB) Outbox(ctx context.Context, state dispatch.State, after uint64, li
 func (db *DB) DeadLetters(ctx context.Context, after uint64, limit int) (list []dispatch.DeadLetter, err error) {
 	err = db.view(ctx, func(tx *readTx) error {
 		return page(tx.bucket(dlqBucket), after, limit, func(key, rec []byte) (bool, error) {
-			l, err := decodeDeadLetter(key, rec)
+			l, err := decodeDeadLetter(key, tx.plain(dlqBucket, key, rec))
 			if err != nil {
 				return false, err
 			}
@@ -129,7 +129,7 @@ func (db *DB) Revive(ctx context.Context, seq uint64) (dispatch.Entry, error) {
 		}
 		revived = inboxRecord{received: l.received, session: l.session, event: append([]byte(nil), l.event...)}
 		key := u64(next)
-		if err := tx.put(inbBucket, key, revived.encode(key)); err != nil {
+		if err := tx.putFor(l.session, inbBucket, key, revived.encode(key)); err != nil {
 			return err
 		}
 		return tx.delete(dlqBucket, old)

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"crypto/cipher"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,18 @@ import (
 
 // schema is the version of the layout described in the package comment.
 const schema = 1
+
+// encryptedFlag is added to the schema of an encrypted file, so that a version which knows no encryption
+// refuses it.
+const encryptedFlag = 1 << 31
+
+// bucketsOf returns the names of the buckets that a file has.
+func bucketsOf(master cipher.AEAD) []string {
+	if master == nil {
+		return bucketNames[:plainBuckets]
+	}
+	return bucketNames[:]
+}
 
 var (
 	schemaKey = []byte("schema")
@@ -78,10 +91,18 @@ func globQuote(path string) string {
 }
 
 func open(opts Options) (*DB, error) {
+	var master cipher.AEAD
+	if opts.Key != nil {
+		var err error
+		if master, err = newAEAD(opts.Key); err != nil {
+			return nil, err
+		}
+		opts.Key = nil
+	}
 	if err := removeLeftovers(opts.Path); err != nil {
 		return nil, err
 	}
-	if err := create(opts); err != nil {
+	if err := create(opts, master); err != nil {
 		return nil, err
 	}
 	b, err := openBolt(opts, opts.Path)
@@ -92,7 +113,7 @@ func open(opts Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	db := &DB{opts: opts, bolt: b, info: info}
+	db := &DB{opts: opts, bolt: b, info: info, master: master}
 	db.writer = newWriter(db.commit)
 	if err := db.start(); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -137,7 +158,7 @@ func initialMmapSize() int {
 
 // create makes the file when it does not exist or is empty. It is written under another name and renamed
 // when complete, so that a crash leaves either no file or a good one.
-func create(opts Options) error {
+func create(opts Options, master cipher.AEAD) error {
 	if info, err := os.Stat(opts.Path); err == nil && info.Size() > 0 {
 		return nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -149,13 +170,20 @@ func create(opts Options) error {
 		return err
 	}
 	err = b.Update(func(tx *bolt.Tx) error {
-		for _, name := range bucketNames {
+		for _, name := range bucketsOf(master) {
 			if _, err := tx.CreateBucket([]byte(name)); err != nil {
 				return err
 			}
 		}
 		sys := tx.Bucket([]byte(sysBucket.String()))
-		if err := sys.Put(schemaKey, binary.BigEndian.AppendUint32(nil, schema)); err != nil {
+		version := uint32(schema)
+		if master != nil {
+			version |= encryptedFlag
+			if err := sys.Put(kcvKey, newKeyCheck(master)); err != nil {
+				return err
+			}
+		}
+		if err := sys.Put(schemaKey, binary.BigEndian.AppendUint32(nil, version)); err != nil {
 			return err
 		}
 		return sys.Put(cleanKey, cleanMark())
@@ -189,11 +217,11 @@ func syncDir(dir string) error {
 // start checks what the file is, takes the mark of a clean end away and fills the index of the outbox.
 func (db *DB) start() (err error) {
 	defer recovered(&err, ErrCorrupt)
-	if err := checkSchema(db.bolt); err != nil {
+	if err := checkSchema(db.bolt, db.master); err != nil {
 		return err
 	}
 	err = db.bolt.Update(func(tx *bolt.Tx) error {
-		for _, name := range bucketNames {
+		for _, name := range bucketsOf(db.master) {
 			if tx.Bucket([]byte(name)) == nil {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
@@ -213,11 +241,11 @@ func (db *DB) start() (err error) {
 	if db.crashed {
 		db.opts.Logger.Warn("the file was not closed when it was last used; what was acknowledged is there", "path", db.opts.Path)
 	}
-	return db.bolt.View(func(tx *bolt.Tx) error { return db.outbox.load(&readTx{bolt: tx}) })
+	return db.bolt.View(func(tx *bolt.Tx) error { return db.outbox.load(&readTx{bolt: tx, master: db.master}) })
 }
 
-// checkSchema refuses files that this version does not know.
-func checkSchema(b *bolt.DB) error {
+// checkSchema refuses files that this version does not know or that the master key does not open.
+func checkSchema(b *bolt.DB, master cipher.AEAD) error {
 	return b.View(func(tx *bolt.Tx) error {
 		sys := tx.Bucket([]byte(sysBucket.String()))
 		if sys == nil {
@@ -227,10 +255,11 @@ func checkSchema(b *bolt.DB) error {
 		if len(v) != 4 {
 			return fmt.Errorf("%w: no schema version", ErrCorrupt)
 		}
-		if got := binary.BigEndian.Uint32(v); got > schema {
+		version := binary.BigEndian.Uint32(v)
+		if got := version &^ encryptedFlag; got > schema {
 			return fmt.Errorf("%w: schema %d, this version knows up to %d; update the program or restore a backup", ErrSchema, got, schema)
 		}
-		return nil
+		return checkKey(sys, version&encryptedFlag != 0, master)
 	})
 }
 

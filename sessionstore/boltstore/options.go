@@ -22,6 +22,9 @@ type Options struct {
 	KeepFor time.Duration
 	// ArchiveFor is how long a cleared session can be restored. Default 30 days; negative: not at all.
 	ArchiveFor time.Duration
+	// Key encrypts what is said in sessions and journal: KeyLen random bytes, see ParseKey. Nil: not
+	// encrypted. Which of the two a file is, is settled when it is made.
+	Key []byte
 	// MaxSize is the largest size of the file in bytes, at least MinMaxSize. Near it, writes that do not
 	// make room give ErrFull. 0: no limit but the disk's.
 	MaxSize int

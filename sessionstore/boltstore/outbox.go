@@ -168,7 +168,7 @@ func (db *DB) openDelivery(tx *writeTx, id string) (key []byte, d outboxRecord, 
 
 // saveDelivery writes a delivery that is not settled for good.
 func (tx *writeTx) saveDelivery(key []byte, d *outboxRecord) error {
-	if err := tx.put(outBucket, key, d.encode(key)); err != nil {
+	if err := tx.putFor(d.session, outBucket, key, d.encode(key)); err != nil {
 		return err
 	}
 	tx.outbox.set(d.ref(key))
@@ -231,7 +231,7 @@ func (db *DB) Settle(ctx context.Context, id string, o dispatch.Outcome) error {
 			if err := tx.dropDelivery(key, &d); err != nil {
 				return err
 			}
-			return tx.put(kepBucket, key, rec)
+			return tx.putFor(d.session, kepBucket, key, rec)
 		}
 		return tx.saveDelivery(key, &d)
 	})

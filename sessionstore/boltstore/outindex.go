@@ -103,7 +103,7 @@ func (x *outboxIndex) load(tx *readTx) error {
 	x.byID = map[string]*outboxRef{}
 	c := tx.bucket(outBucket).Cursor()
 	for key, rec := c.First(); key != nil; key, rec = c.Next() {
-		d, err := decodeOutbox(key, rec)
+		d, err := decodeOutbox(key, tx.plain(outBucket, key, rec))
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (tx *writeTx) rewrite(id sessionstore.ID, r sessionstore.Rewrite) error {
 			it.At = tx.now
 		}
 		key := itemKey(sid, viewClass, h.view, r.Through-n+1+uint64(i))
-		if err := tx.put(sesBucket, key, encodeItem(key, it)); err != nil {
+		if err := tx.putFor(h.id, sesBucket, key, encodeItem(key, it)); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (tx *readTx) history(sid uint64, h *header, after uint64, limit int) []sess
 	c := tx.bucket(sesBucket).Cursor()
 	end := epochKey(sid, itemClass, h.epoch+1)
 	for key, rec := c.Seek(itemKey(sid, itemClass, h.epoch, after+1)); key != nil && string(key) < string(end) && len(refs) < limit; key, rec = c.Next() {
-		if ref, err := decodeItem(key, rec); err == nil {
+		if ref, err := decodeItem(key, tx.plain(sesBucket, key, rec)); err == nil {
 			refs = append(refs, ref)
 		}
 	}

@@ -42,7 +42,7 @@ func (tx *readTx) newest(sid uint64, h *header) func(yield func(itemRef) bool) {
 	return func(yield func(itemRef) bool) {
 		c := tx.bucket(sesBucket).Cursor()
 		for key, rec := range backwards(c, sid, itemClass, h.epoch, h.through) {
-			if ref, err := decodeItem(key, rec); err == nil && !yield(ref) {
+			if ref, err := decodeItem(key, tx.plain(sesBucket, key, rec)); err == nil && !yield(ref) {
 				return
 			}
 		}
@@ -50,7 +50,7 @@ func (tx *readTx) newest(sid uint64, h *header) func(yield func(itemRef) bool) {
 			return
 		}
 		for key, rec := range backwards(c, sid, viewClass, h.view, 0) {
-			if ref, err := decodeItem(key, rec); err == nil && !yield(ref) {
+			if ref, err := decodeItem(key, tx.plain(sesBucket, key, rec)); err == nil && !yield(ref) {
 				return
 			}
 		}
@@ -152,7 +152,7 @@ func (tx *writeTx) append(sid uint64, h *header, turn string, items []sessionsto
 	for _, it := range items {
 		it.Turn, it.At = turn, tx.now
 		key := itemKey(sid, itemClass, h.epoch, h.next)
-		if err := tx.put(sesBucket, key, encodeItem(key, it)); err != nil {
+		if err := tx.putFor(h.id, sesBucket, key, encodeItem(key, it)); err != nil {
 			return err
 		}
 		h.next++
@@ -205,7 +205,7 @@ func (tx *writeTx) pop(sid uint64, h *header) (it sessionstore.Item, found bool,
 	collect := func(class byte, epoch uint32, after uint64) bool {
 		for key, rec := range backwards(c, sid, class, epoch, after) {
 			keys = append(keys, bytes.Clone(key))
-			if _, err := decodeItem(key, rec); err == nil {
+			if _, err := decodeItem(key, tx.plain(sesBucket, key, rec)); err == nil {
 				return true
 			}
 		}

@@ -44,7 +44,7 @@ func (db *DB) Stats(ctx context.Context) (st dispatch.Stats, err error) {
 		st.Pending = tx.bucket(inbBucket).Stats().KeyN
 		st.DeadEvents = tx.bucket(dlqBucket).Stats().KeyN
 		if key, rec := tx.bucket(inbBucket).Cursor().First(); key != nil {
-			e, err := decodeInbox(key, rec)
+			e, err := decodeInbox(key, tx.plain(inbBucket, key, rec))
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func (db *DB) Stats(ctx context.Context) (st dispatch.Stats, err error) {
 		}
 		c := tx.bucket(kepBucket).Cursor()
 		for key, rec := c.First(); key != nil; key, rec = c.Next() {
-			switch d, err := decodeOutbox(key, rec); {
+			switch d, err := decodeOutbox(key, tx.plain(kepBucket, key, rec)); {
 			case err != nil:
 				return err
 			case d.state == stateUnknown:

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -25,11 +26,16 @@ const (
 	arcBucket
 	swpBucket
 	tmbBucket
+	// These two are in encrypted files alone.
+	dekBucket
+	dkiBucket
 	buckets
+
+	plainBuckets = dekBucket
 )
 
 // bucketNames are stored in every file: add, never rename or reuse.
-var bucketNames = [buckets]string{"sys", "key", "ses", "inb", "ddp", "out", "kep", "dlq", "arc", "swp", "tmb"}
+var bucketNames = [buckets]string{"sys", "key", "ses", "inb", "ddp", "out", "kep", "dlq", "arc", "swp", "tmb", "dek", "dki"}
 
 func (b bucket) String() string { return bucketNames[b] }
 
@@ -40,7 +46,11 @@ const fillPercent = 0.8
 // otherwise, and is valid only until the transaction ends.
 type readTx struct {
 	bolt *bolt.Tx
-	open [buckets]*bolt.Bucket
+	// master is the key that wraps those of sessions, nil in a file that is not encrypted. keys are those
+	// unwrapped so far.
+	master cipher.AEAD
+	keys   map[uint64]cipher.AEAD
+	open   [buckets]*bolt.Bucket
 }
 
 func (tx *readTx) bucket(b bucket) *bolt.Bucket {
@@ -50,7 +60,7 @@ func (tx *readTx) bucket(b bucket) *bolt.Bucket {
 	return tx.open[b]
 }
 
-func (tx *readTx) get(b bucket, key []byte) []byte { return tx.bucket(b).Get(key) }
+func (tx *readTx) get(b bucket, key []byte) []byte { return tx.plain(b, key, tx.bucket(b).Get(key)) }
 
 // sid returns the number of a session, 0 when it does not exist.
 func (tx *readTx) sid(id sessionstore.ID) uint64 {

@@ -74,7 +74,7 @@ func (v *verifier) each(b bucket, f func(key, rec []byte)) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		f(key, rec)
+		f(key, v.tx.plain(b, key, rec))
 	}
 	return nil
 }
@@ -118,7 +118,12 @@ func (v *verifier) records(x *outboxIndex) error {
 			_, _, err := decodeTomb(key, rec)
 			v.note(err)
 		}},
+		{dekBucket, v.sessionKey},
+		{dkiBucket, v.keyNumber},
 	} {
+		if job.bucket >= plainBuckets && v.tx.master == nil {
+			continue
+		}
 		if err := v.each(job.bucket, job.check); err != nil {
 			return err
 		}
@@ -231,6 +236,26 @@ func (v *verifier) letter(key, rec []byte) {
 		_, err = l.entry(0)
 	}
 	v.note(err)
+}
+
+// sessionKey checks that a key can be unwrapped.
+func (v *verifier) sessionKey(number, rec []byte) {
+	k, err := decodeSessionKey(number, rec)
+	if err == nil {
+		_, err = k.unwrap(v.tx.master, number)
+	}
+	v.note(err)
+	v.numbered(dekBucket, number)
+}
+
+// keyNumber checks that a session has a key of its own.
+func (v *verifier) keyNumber(id, number []byte) {
+	k, err := decodeSessionKey(number, v.tx.get(dekBucket, number))
+	if err != nil {
+		v.note(err)
+	} else if string(k.session) != string(id) {
+		v.fault("key %x is another session's", number)
+	}
 }
 
 // numbered checks that a number will not be given again.

@@ -241,7 +241,7 @@ func (db *DB) commitOnce(batch []*write) (spoiler int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	tx := &writeTx{readTx: readTx{bolt: btx}, now: time.Now()}
+	tx := &writeTx{readTx: readTx{bolt: btx, master: db.master}, now: time.Now()}
 	room := db.room(btx)
 	for i, wr := range batch {
 		if wr.err = nil; !wr.frees {
