@@ -184,6 +184,17 @@ const (
 	GroupsIgnore Groups = "ignore"
 )
 
+// MidRun says what becomes of a message that comes while the bot answers.
+type MidRun string
+
+// The policies.
+const (
+	// MidRunQueue answers it afterwards.
+	MidRunQueue MidRun = "queue"
+	// MidRunInterrupt begins again and answers both together.
+	MidRunInterrupt MidRun = "interrupt"
+)
+
 // Scope says who shares one memory.
 type Scope string
 
@@ -216,6 +227,12 @@ type Channel struct {
 	// MergeWindow is how long to wait for more messages of the same person, to answer them together; 0s
 	// answers each message by itself.
 	MergeWindow time.Duration `yaml:"merge_window" min:"0s" max:"30s" default:"0s"`
+	// MidRun says what becomes of a message while an earlier one of the same person is being answered: queue
+	// answers it afterwards, interrupt begins again and answers both together.
+	MidRun MidRun `yaml:"mid_run" enum:"queue,interrupt" default:"queue"`
+	// Admins are the platform's IDs of people who may reset or undo a memory that several people share, beside
+	// those whom the platform reports to be in charge there.
+	Admins []string `yaml:"admins"`
 	// LINE are the keys of type line.
 	LINE *LINEChannel `when:"line"`
 	// Discord are the keys of type discord.

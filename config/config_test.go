@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 			MaxTurns:     10,
 		}},
 		Channels: map[string]config.Channel{"c": {
-			Type: config.Console, Agent: "a", Groups: config.GroupsMention,
+			Type: config.Console, Agent: "a", Groups: config.GroupsMention, MidRun: config.MidRunQueue,
 			Session: config.ChannelSession{Scope: config.ScopeDefault},
 			Console: &config.ConsoleChannel{Listen: "127.0.0.1:8081"},
 		}},
@@ -108,7 +108,7 @@ mcp:
   web: {url: "http://127.0.0.1:4/mcp", headers: {Authorization: "Bearer ${T}", X-Key_file: token}, tools: [look.up]}
 channels:
   l:
-    {type: line, agent: b, groups: ignore, merge_window: 1500ms, session: {scope: room}, channel_secret: "${S}",
+    {type: line, agent: b, groups: ignore, merge_window: 1500ms, mid_run: interrupt, admins: [U1, U2], session: {scope: room}, channel_secret: "${S}",
      channel_access_token_file: token, webhook_path: /hook, api_base: "http://127.0.0.1:1", data_api_base: "http://127.0.0.1:2"}
   d: {type: discord, agent: c, token: "${T}", message_content: true, api_base: "http://127.0.0.1:3"}
 session: {scope: user, history: {max_items: "${N}", max_tokens: 9000, compact: true}}
@@ -157,14 +157,15 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 		},
 		Channels: map[string]config.Channel{
 			"l": {
-				Type: config.LINE, Agent: "b", Groups: config.GroupsIgnore, MergeWindow: 1500 * time.Millisecond, Session: config.ChannelSession{Scope: config.ScopeRoom},
+				Type: config.LINE, Agent: "b", Groups: config.GroupsIgnore, MergeWindow: 1500 * time.Millisecond,
+				MidRun: config.MidRunInterrupt, Admins: []string{"U1", "U2"}, Session: config.ChannelSession{Scope: config.ScopeRoom},
 				LINE: &config.LINEChannel{
 					ChannelSecret: config.NewSecret("s"), ChannelAccessToken: config.NewSecret("from-file"),
 					WebhookPath: "/hook", APIBase: "http://127.0.0.1:1", DataAPIBase: "http://127.0.0.1:2",
 				},
 			},
 			"d": {
-				Type: config.Discord, Agent: "c", Groups: config.GroupsMention,
+				Type: config.Discord, Agent: "c", Groups: config.GroupsMention, MidRun: config.MidRunQueue,
 				Session: config.ChannelSession{Scope: config.ScopeUser},
 				Discord: &config.DiscordChannel{Token: config.NewSecret("t"), MessageContent: true, APIBase: "http://127.0.0.1:3"},
 			},

@@ -61,6 +61,7 @@ func buildChannels(cfg *config.Config, o Options) ([]channel, error) {
 		ch := channel{Channel: dispatch.Channel{
 			Adapter: adapter, Agent: c.Agent, Groups: dispatch.GroupRule(c.Groups),
 			Scope: scopeOf(c.Session.Scope), MergeWindow: c.MergeWindow,
+			MidRun: dispatch.MidRun(c.MidRun), Admins: c.Admins,
 		}, webhook: kind.webhook}
 		if kind.path != nil {
 			ch.path = kind.path(c)
