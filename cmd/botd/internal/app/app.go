@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"botd/agent"
+	"botd/agent/mcp"
 	"botd/channels/dispatch"
 	"botd/cmd/botd/internal/admin"
 	"botd/config"
@@ -43,9 +44,10 @@ type App struct {
 
 	store store
 	// toolServers are the MCP servers, by name.
-	toolServers map[string]toolServer
+	toolServers map[string]*mcp.Server
 	engine      *agent.Engine
 	dispatcher  *dispatch.Dispatcher
+	intake      *intake
 	channels    []*supervisor
 	listener    net.Listener
 	server      *http.Server
@@ -109,6 +111,7 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.intake = &intake{sink: a.dispatcher}
 	for _, c := range built {
 		a.channels = append(a.channels, &supervisor{adapter: c.Adapter, log: a.log.With("channel", c.Adapter.Info().Channel)})
 	}
@@ -180,7 +183,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	})
 	for _, s := range a.channels {
-		adapters.Go(func() { s.run(channelCtx, a.dispatcher) })
+		adapters.Go(func() { s.run(channelCtx, a.intake) })
 	}
 	server.Go(func() {
 		if a.listener == nil {

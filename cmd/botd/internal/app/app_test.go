@@ -17,6 +17,7 @@ import (
 	"botd/agent"
 	"botd/channels"
 	"botd/channels/dispatch"
+	"botd/channels/line/linefake"
 	"botd/cmd/botd/internal/app"
 	"botd/config"
 )
@@ -298,6 +299,42 @@ func TestFailuresOfOneChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "an answer on the channel that works", func() bool { return len(works.texts()) == 1 })
+}
+
+// TestStoreTakenAway: while the file is not in its place nothing is acknowledged and readiness says so;
+// once it is back, what the platform sends again is answered.
+func TestStoreTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, linefake.BotConfig{})
+	g := w.start(t)
+	alice := w.line.AddUser(linefake.UserConfig{})
+	chat := w.bot.Direct(alice)
+	say(t, chat, alice, "before #before#")
+	hear(t, chat, 1)
+
+	file := filepath.Join(w.dir, "botd.db")
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	event, result := chat.Say(t.Context(), alice, "while away #away#")
+	if result.OK() {
+		t.Error("a message was acknowledged that cannot be kept")
+	}
+	if r := g.readiness(t); r.Status != "failed" || r.Checks["store"].Status != "failed" {
+		t.Errorf("readiness %+v, want a failed store", r)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	if result := w.bot.Redeliver(t.Context(), event); !result.OK() {
+		t.Errorf("not acknowledged with the file back in its place: %+v", result)
+	}
+	if got := hear(t, chat, 2); !strings.Contains(got, "#away#") {
+		t.Errorf("answer %q", got)
+	}
+	if r := g.readiness(t); r.Status != "ready" {
+		t.Errorf("readiness %+v, want ready", r)
+	}
 }
 
 func TestNotReadyWhenNoChannelWorks(t *testing.T) {

@@ -54,7 +54,7 @@ func (a *App) handler(built []channel) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	for path, h := range webhooks(a.dispatcher, built) {
+	for path, h := range webhooks(a.intake, built) {
 		mux.Handle(path, h)
 	}
 	return recovered(mux, a.log)

@@ -49,8 +49,10 @@ func (a *App) checkStore(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := a.store.Stats(ctx)
-	return err
+	if _, err := a.store.Stats(ctx); err != nil {
+		return err
+	}
+	return a.intake.check()
 }
 
 // stores opens a store by the scheme of its URL. A new kind of store is one line here.
