@@ -24,8 +24,6 @@ type Options struct {
 	Stores []string
 	// Tools are the names of the tools that exist, beside those of MCP servers; nil: not checked.
 	Tools []string
-	// NoMCP reports that the program cannot use MCP servers.
-	NoMCP bool
 }
 
 // Load reads the configuration from the file at path, or from the environment when path is empty (see

@@ -38,10 +38,6 @@ func (v *validator) mcpTool(path, tool string) {
 
 func (v *validator) mcpServer(name string, s MCPServer) {
 	path := "mcp." + name
-	if v.opts.NoMCP {
-		v.problem(path, "use a program that was built with MCP, or remove the section and the tools that name it", "this program was built without MCP servers")
-		return
-	}
 	if len(name) > maxMCPName {
 		v.problem(path, "use a shorter name", "the name is %d characters long, and an MCP server's may have %d", len(name), maxMCPName)
 	}

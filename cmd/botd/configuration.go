@@ -33,5 +33,5 @@ func (f configFlag) load() (*config.Config, config.Problems) {
 
 // knownNames are what a configuration may refer to in this program.
 func knownNames() config.Options {
-	return config.Options{Stores: app.Stores(), Tools: app.Tools(), NoMCP: !app.HasMCP}
+	return config.Options{Stores: app.Stores(), Tools: app.Tools()}
 }

@@ -29,7 +29,7 @@ func converse(t *testing.T, yaml string, env map[string]string, models map[strin
 	t.Helper()
 	cfg, problems := config.Parse("botd.yaml", []byte("store: \"memory:\"\nserver: {listen: \"127.0.0.1:0\"}\n"+yaml), config.Options{
 		LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		Stores:    app.Stores(), Tools: app.Tools(), NoMCP: !app.HasMCP,
+		Stores:    app.Stores(), Tools: app.Tools(),
 	})
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"botd/agent"
+	"botd/agent/mcp"
 	"botd/agent/offline"
 	"botd/agent/openai"
 	"botd/agent/tools"
@@ -51,7 +52,7 @@ func revealed(secrets map[string]config.Secret) map[string]string {
 }
 
 // buildEngine makes the engine with every configured agent.
-func buildEngine(cfg *config.Config, servers map[string]toolServer, o Options) (*agent.Engine, error) {
+func buildEngine(cfg *config.Config, servers map[string]*mcp.Server, o Options) (*agent.Engine, error) {
 	models, err := buildModels(cfg, o)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func buildModels(cfg *config.Config, o Options) (map[string]agent.Model, error) 
 	return models, nil
 }
 
-func buildAgent(cfg *config.Config, name string, models map[string]agent.Model, servers map[string]toolServer) (agent.Agent, error) {
+func buildAgent(cfg *config.Config, name string, models map[string]agent.Model, servers map[string]*mcp.Server) (agent.Agent, error) {
 	a := cfg.Agents[name]
 	built := agent.Agent{
 		Name: name, Description: a.Description, Instructions: a.Instructions, Temperature: a.Temperature,

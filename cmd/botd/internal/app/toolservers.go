@@ -1,26 +1,17 @@
 package app
 
 import (
-	"context"
 	"fmt"
+	"maps"
+	"slices"
 
-	"botd/agent"
+	"botd/agent/mcp"
 	"botd/config"
 )
 
-// toolServer is an MCP server. Its tools are there while Run runs and the server lives.
-type toolServer interface {
-	agent.Toolset
-	// Run returns when ctx ends.
-	Run(ctx context.Context) error
-	Connected() bool
-	// Only is the toolset of some tools, by the server's own names.
-	Only(names ...string) agent.Toolset
-}
-
 // buildToolServers makes every configured MCP server, by name. None is contacted.
-func buildToolServers(cfg *config.Config, o Options) (map[string]toolServer, error) {
-	servers := make(map[string]toolServer, len(cfg.MCP))
+func buildToolServers(cfg *config.Config, o Options) (map[string]*mcp.Server, error) {
+	servers := make(map[string]*mcp.Server, len(cfg.MCP))
 	for name, c := range cfg.MCP {
 		s, err := newToolServer(name, c, o)
 		if err != nil {
@@ -29,4 +20,17 @@ func buildToolServers(cfg *config.Config, o Options) (map[string]toolServer, err
 		servers[name] = s
 	}
 	return servers, nil
+}
+
+func newToolServer(name string, c config.MCPServer, o Options) (*mcp.Server, error) {
+	opts := mcp.Options{
+		Name: name, Dir: c.Dir, URL: c.URL, Headers: revealed(c.Headers), Allow: c.Tools, Version: o.Version, Logger: o.Logger,
+	}
+	if c.Command != "" {
+		opts.Command = append([]string{c.Command}, c.Args...)
+	}
+	for _, variable := range slices.Sorted(maps.Keys(c.Env)) {
+		opts.Env = append(opts.Env, variable+"="+c.Env[variable].Reveal())
+	}
+	return mcp.New(opts)
 }

@@ -70,13 +70,6 @@ func caller() *agenttest.Model {
 	})
 }
 
-func needMCP(t *testing.T) {
-	t.Helper()
-	if !app.HasMCP {
-		t.Skip("built without MCP servers")
-	}
-}
-
 func toolNames(req *agent.Request) []string {
 	var names []string
 	for _, spec := range req.Tools {
@@ -101,7 +94,6 @@ func (c *talk) statusOf(t *testing.T, name string) (whole, part string) {
 // are there once it lives.
 func TestToolsOfAServerOverHTTP(t *testing.T) {
 	t.Parallel()
-	needMCP(t)
 	var alive atomic.Bool
 	shop := toolShop()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return shop }, nil)
@@ -156,7 +148,6 @@ agents:
 
 func TestToolsOfACommand(t *testing.T) {
 	t.Parallel()
-	needMCP(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
