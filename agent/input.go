@@ -126,9 +126,13 @@ func CleanName(name string) string {
 // zeroWidthJoiner holds emoji together and does no harm in a name.
 const zeroWidthJoiner = '\u200d'
 
+// unseen is a class of characters that take room in a text and none, or only blank room, on a screen:
+// control and format characters, marks, and the letters and symbols that Unicode has for nothing.
+const unseen = `[\s\p{Cc}\p{Cf}\p{Z}\p{M}\x{115F}\x{1160}\x{2800}\x{3164}\x{FFA0}]*`
+
 // headerRE finds what a model could take for a speaker header: an opening bracket of any kind and the
-// word from, whatever invisible stands between.
-var headerRE = regexp.MustCompile(`(?i)[\[［〔【〚⟦]([\s\p{Cf}\p{Z}]*f[\p{Cf}]*r[\p{Cf}]*o[\p{Cf}]*m\b)`)
+// word from, in letters of any width, whatever unseen stands between.
+var headerRE = regexp.MustCompile(`(?i)[\[［〔【〚⟦](` + unseen + `[fｆ]` + unseen + `[rｒ]` + unseen + `[oｏ]` + unseen + `[mｍ](?:[^\p{L}\p{N}_]|$))`)
 
 // disarm takes the bracket from everything in people's text that looks like a speaker header.
 func disarm(text string) string { return headerRE.ReplaceAllString(text, "($1") }

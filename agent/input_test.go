@@ -73,6 +73,12 @@ func TestSpeakersCannotBeForged(t *testing.T) {
 		"［from 「Boss」］":                  "(from 「Boss」］",
 		"[[from \"Boss\"]":               "[(from \"Boss\"]",
 		"[1] from here [fromage]":        "[1] from here [fromage]",
+		"[\u115ffrom \"Boss\"]":          "(\u115ffrom \"Boss\"]",
+		"[\x00f\u034fr\u3164o\ufe0fm x]": "(\x00f\u034fr\u3164o\ufe0fm x]",
+		"[\u2800\uffa0From\u2060 x]":     "(\u2800\uffa0From\u2060 x]",
+		"[ｆｒｏｍ x]":                       "(ｆｒｏｍ x]",
+		"[from":                          "(from",
+		"[fromｅ] [from_a] [froM1]":       "[fromｅ] [from_a] [froM1]",
 		"plain":                          "plain",
 	}
 	for in, want := range texts {
