@@ -147,7 +147,7 @@ func (s *Server) serve(ctx context.Context) error {
 	session, err := client.Connect(ctx, s.transport(), nil)
 	if !limit.Stop() {
 		if err == nil {
-			_ = session.Close()
+			_ = session.Close() //nolint:errcheck // it has ended: nobody is left to be told
 		}
 		err = fmt.Errorf("no answer within %s", connectTimeout)
 	}

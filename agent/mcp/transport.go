@@ -26,7 +26,7 @@ func (s *Server) transport() mcp.Transport {
 			HTTPClient: &http.Client{Transport: withHeaders{http.DefaultTransport, s.opts.Headers}},
 		}
 	}
-	cmd := exec.Command(s.opts.Command[0], s.opts.Command[1:]...) //nolint:gosec // the operator configures the command
+	cmd := exec.Command(s.opts.Command[0], s.opts.Command[1:]...) //nolint:gosec,noctx // the operator configures the command; its transport ends it
 	cmd.Dir = s.opts.Dir
 	for _, name := range inherited {
 		if v, ok := os.LookupEnv(name); ok {

@@ -140,7 +140,7 @@ func say(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	body, err := json.Marshal(map[string]string{"user": args[1], "text": unquote(strings.Join(args[2:], " "))})
 	ts.Check(err)
-	res, err := http.Post(args[0]+"/messages", "application/json", bytes.NewReader(body)) //nolint:noctx,gosec // the script's own loopback address
+	res, err := http.Post(args[0]+"/messages", "application/json", bytes.NewReader(body))
 	ts.Check(err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusAccepted {

@@ -10,7 +10,7 @@ import (
 // printTranscript writes a session as people read it.
 func printTranscript(w io.Writer, s shown) error {
 	fmt.Fprintf(w, "%s: %s, reset %s, last written %s\n", printable(string(s.Session.ID)),
-		count(s.Session.Items, "item", "items"), count(int(s.Session.Generation), "time", "times"), when(s.Session.Updated)) //nolint:gosec // a count
+		count(s.Session.Items, "item", "items"), count(int(s.Session.Generation), "time", "times"), when(s.Session.Updated))
 	for _, a := range s.Session.Archives {
 		fmt.Fprintf(w, "can be restored until %s: generation %d, %s, reset at %s\n",
 			when(a.Until), a.Generation, count(a.Items, "item", "items"), when(a.At))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -84,9 +85,7 @@ func (c *Client) Stream(ctx context.Context, path string, w io.Writer) error {
 func Pages[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q := url.Values{}
-		for k, v := range query {
-			q[k] = v
-		}
+		maps.Copy(q, query)
 		for {
 			var page Page[T]
 			if err := c.Get(ctx, path, q, &page); err != nil {
