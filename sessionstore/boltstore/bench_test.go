@@ -21,8 +21,10 @@ var benchItems = []sessionstore.Item{
 }
 
 // benchDB is a file with 1,000 sessions of 20 items.
-func benchDB(b *testing.B) *DB {
-	db := openTest(b, Options{})
+func benchDB(b *testing.B) *DB { return benchFile(b, Options{}) }
+
+func benchFile(b *testing.B, opts Options) *DB {
+	db := openTest(b, opts)
 	for n := range 10_000 {
 		id := sessionstore.ID(fmt.Sprint("user-", n%1000))
 		if n == 0 {
@@ -57,8 +59,11 @@ func benchAppend(b *testing.B, db *DB, n int64) {
 	}
 }
 
-func BenchmarkAppend(b *testing.B) {
-	db := benchDB(b)
+func BenchmarkAppend(b *testing.B)          { benchAppendAlone(b, Options{}) }
+func BenchmarkAppendEncrypted(b *testing.B) { benchAppendAlone(b, Options{Key: testKey}) }
+
+func benchAppendAlone(b *testing.B, opts Options) {
+	db := benchFile(b, opts)
 	for n := int64(0); b.Loop(); n++ {
 		benchAppend(b, db, n)
 	}
@@ -115,8 +120,11 @@ func BenchmarkMessage256(b *testing.B) {
 	})
 }
 
-func BenchmarkItems40(b *testing.B) {
-	db := benchDB(b)
+func BenchmarkItems40(b *testing.B)          { benchItems40(b, Options{}) }
+func BenchmarkItems40Encrypted(b *testing.B) { benchItems40(b, Options{Key: testKey}) }
+
+func benchItems40(b *testing.B, opts Options) {
+	db := benchFile(b, opts)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		if _, err := db.Items(b.Context(), sessionstore.ID(fmt.Sprint("user-", n%1000)), 40); err != nil {
