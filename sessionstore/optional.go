@@ -31,6 +31,8 @@ type Archive struct {
 
 // Archiver is implemented by stores in which a clear can be undone for some time.
 type Archiver interface {
+	// ArchiveTime is how long what is cleared now can be restored, 0 when not at all.
+	ArchiveTime() time.Duration
 	// Archives returns what can be restored, the latest first. Clearing a session that holds no items
 	// makes no archive.
 	Archives(ctx context.Context, id ID) ([]Archive, error)

@@ -22,6 +22,7 @@ const (
 	commandReset
 	commandStop
 	commandUndo
+	commandRestore
 	// commandRetry waits among the messages of its lane: it is answered by a turn.
 	commandRetry
 	// commandRefused is one whose giver has no right to give it.
@@ -62,6 +63,8 @@ func parseCommand(in channels.Inbound) commandKind {
 		return commandStop
 	case "/undo":
 		return commandUndo
+	case "/restore":
+		return commandRestore
 	case "/retry":
 		return commandRetry
 	}
@@ -196,13 +199,11 @@ func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 		r.Turn = strings.ToLower(rand.Text()[:16])
 	} else {
 		r.Turn = turnID(*c.entry, 1)
-		if c.kind == commandUndo {
-			var err error
-			if r.Undo, err = d.undone(l, c, covered); err != nil {
-				return err
-			}
+		says = append(says, speech{})
+		var err error
+		if says[0], err = d.carryOut(l, c, covered, &r); err != nil {
+			return err
 		}
-		says = append(says, d.notice(*c.entry, c.text(covered, r)))
 	}
 	if c.kind == commandReset {
 		for _, e := range askers(covered, c.entry) {
@@ -220,24 +221,31 @@ func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 }
 
 func (k commandKind) String() string {
-	return [...]string{"none", "help", "reset", "stop", "undo", "retry", "refused"}[k]
+	return [...]string{"none", "help", "reset", "stop", "undo", "restore", "retry", "refused"}[k]
 }
 
-// text returns what a command's giver is told.
-func (c *command) text(covered []Entry, r TurnResult) textKey {
-	switch {
-	case c.kind == commandHelp:
-		return textHelp
-	case c.kind == commandRefused:
-		return textAdminsOnly
-	case c.kind == commandReset:
-		return textReset
-	case c.kind == commandUndo:
-		return undoText(covered, r)
-	case len(covered) > 0:
-		return textStopped
+// carryOut prepares what the commit of a command is to do to the session, does what no commit can, and
+// returns what the giver is told.
+func (d *Dispatcher) carryOut(l *lane, c *command, covered []Entry, r *TurnResult) (says speech, err error) {
+	text := textNothingToStop
+	switch c.kind {
+	case commandHelp:
+		return d.help(*c.entry), nil
+	case commandReset:
+		return d.forgotten(l, c)
+	case commandRestore:
+		return d.restored(l, c)
+	case commandRefused:
+		text = textAdminsOnly
+	case commandUndo:
+		r.Undo, err = d.undone(l, c, covered)
+		text = undoText(covered, *r)
+	default:
+		if len(covered) > 0 {
+			text = textStopped
+		}
 	}
-	return textNothingToStop
+	return d.notice(*c.entry, text), err
 }
 
 // askers returns the newest message of each person among the covered ones, without that of the
@@ -285,7 +293,7 @@ func (d *Dispatcher) takeAway(l *lane, c *command, said string) (covered []Entry
 		if turnPrefix(t.entries[0]) == said || !d.revoke(t) {
 			return nil, t
 		}
-		if c.kind == commandUndo {
+		if c.kind == commandUndo || c.kind == commandRestore {
 			// Somebody else's message is answered again, by what the session holds then.
 			l.insert(t.entries...)
 		} else {
@@ -317,7 +325,13 @@ func (c *command) concerns(e Entry) bool {
 	case e.Seq > c.entry.Seq:
 		return false
 	}
-	return c.kind == commandReset || samePerson(e, *c.entry)
+	switch c.kind {
+	case commandReset:
+		return true
+	case commandRestore:
+		return false
+	}
+	return samePerson(e, *c.entry)
 }
 
 // said finds out whether the first message of the lane has an answer in the session already, left by a

@@ -17,6 +17,7 @@ import (
 
 const (
 	noticeReset     = "Done. I have forgotten this conversation; we start afresh."
+	noticeResetTwo  = "Done. I have forgotten the 2 messages of this conversation; we start afresh.\nSend /restore within 30 days to bring it back."
 	noticeOvertaken = "This conversation was reset before I could answer this message. Please send it again if you still need an answer."
 	noticeStopped   = "Stopped."
 	noticeNothing   = "There is nothing to stop right now."
@@ -196,10 +197,10 @@ func TestReset_ForgetsAndCoversWhatCameBefore(t *testing.T) {
 		pass(2 * time.Minute)
 		w.accept(direct("ann", "2", "running"), direct("ann", "3", "waiting"))
 		w.accept(direct("ann", "4", "/new"), direct("ann", "5", "fresh"))
-		w.shows("re old", noticeReset)
+		w.shows("re old", noticeResetTwo)
 		w.remembers("ch:user:ann")
 		pass(time.Hour)
-		w.shows("re old", noticeReset, "re fresh")
+		w.shows("re old", noticeResetTwo, "re fresh")
 		w.remembers("ch:user:ann", "u:fresh", "a:re fresh")
 		if want := []int{0, 2, 0}; !slices.Equal(histories, want) {
 			t.Errorf("runs saw %d items, want %d", histories, want)
@@ -237,7 +238,7 @@ func TestReset_TurnBeingCommittedIsAnsweredThenForgotten(t *testing.T) {
 		w.accept(direct("ann", "1", "hi"))
 		w.accept(direct("ann", "2", "/reset"))
 		pass(time.Minute)
-		w.shows("re hi", noticeReset)
+		w.shows("re hi", noticeResetTwo)
 		w.remembers("ch:user:ann")
 		w.settled()
 	})
@@ -268,7 +269,7 @@ func TestReset_SurvivesARestart(t *testing.T) {
 		w = w.restart(change)
 		w.accept(direct("ann", "2", "waiting"), direct("ann", "3", "/reset"), direct("ann", "4", "fresh"))
 		w.run()
-		w.shows("re old", noticeReset, "re fresh")
+		w.shows("re old", noticeResetTwo, "re fresh")
 		w.remembers("ch:user:ann", "u:fresh", "a:re fresh")
 	})
 }

@@ -32,7 +32,9 @@ type Dispatcher struct {
 	channels map[string]*channel
 	// atomic says that the journal keeps the sessions too.
 	atomic bool
-	turns  *slots
+	// archiver is the session store where a reset can be taken back, nil elsewhere.
+	archiver sessionstore.Archiver
+	turns    *slots
 
 	// intake is held by each Accept from before its events are put until their lanes know them, and as a
 	// whole while the journal is read: so every entry reaches its lane by exactly one of the two ways.
@@ -122,6 +124,9 @@ func New(o Options) (*Dispatcher, error) {
 		return nil, fmt.Errorf("dispatcher options: %w", err)
 	}
 	d.atomic = sameValue(o.Store, o.Journal)
+	if a, ok := o.Store.(sessionstore.Archiver); ok && a.ArchiveTime() > 0 {
+		d.archiver = a
+	}
 	return d, nil
 }
 

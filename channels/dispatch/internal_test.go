@@ -85,7 +85,7 @@ func FuzzParseCommand(f *testing.F) {
 			return
 		}
 		folded := strings.ToLower(halfWidth(text))
-		for _, name := range []string{"/help", "/reset", "/new", "/stop"} {
+		for _, name := range []string{"/help", "/reset", "/new", "/stop", "/undo", "/retry"} {
 			if strings.HasSuffix(strings.TrimSpace(folded), name) {
 				return
 			}
@@ -104,6 +104,9 @@ func TestCatalogue(t *testing.T) {
 			}
 			if slices.Index(texts[:], text) != key {
 				t.Errorf("%s: text %d says the same as another", locale, key)
+			}
+			if strings.Count(text, "%d") != strings.Count(english[key], "%d") {
+				t.Errorf("%s: text %d names other numbers than the English one", locale, key)
 			}
 		}
 		for _, command := range []string{"/help", "/reset", "/new", "/stop"} {

@@ -11,7 +11,7 @@ import (
 func (c *channel) command(in channels.Inbound) commandKind {
 	kind := parseCommand(in)
 	switch kind {
-	case commandReset, commandUndo, commandRetry:
+	case commandReset, commandRestore, commandUndo, commandRetry:
 		if shared(c.Scope, in.Address) && !c.isAdmin(in.Speaker) {
 			return commandRefused
 		}

@@ -42,7 +42,7 @@ func TestRights(t *testing.T) {
 		{name: "thread", from: thread, change: admins(), refused: true},
 		{name: "thread, admin", from: thread, change: admins("ann")},
 	} {
-		for _, command := range []string{"/reset", "/new", "/undo", "/retry"} {
+		for _, command := range []string{"/reset", "/new", "/restore", "/undo", "/retry"} {
 			t.Run(tt.name+command, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {

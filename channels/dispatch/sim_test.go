@@ -210,8 +210,8 @@ func (s *simulation) script() map[string][]channels.Inbound {
 			for i := range s.rng.IntN(7) {
 				id := fmt.Sprint(place, i)
 				text := id
-				if r := s.rng.IntN(24); r < 8 {
-					text = []string{"/stop", "/reset", "/reset", "/help", "/undo", "/undo", "/retry", "/retry"}[r]
+				if r := s.rng.IntN(26); r < 10 {
+					text = []string{"/stop", "/reset", "/reset", "/help", "/undo", "/undo", "/retry", "/retry", "/restore", "/restore"}[r]
 				}
 				in := direct(place, id, text)
 				if place == "g" || place == "room" {
@@ -394,6 +394,7 @@ func (s *simulation) judgeOrder() {
 // that were taken back, and each command takes back as many as it says.
 func (s *simulation) judgeMemory() {
 	said := map[sessionstore.ID][]string{}
+	restored := map[sessionstore.ID]int{}
 	undone, broken, cleared := map[sessionstore.ID]int{}, map[sessionstore.ID]int{}, map[sessionstore.ID]int{}
 	for _, c := range s.commits {
 		undone[c.Session] -= c.saysUndone()
@@ -411,12 +412,24 @@ func (s *simulation) judgeMemory() {
 				s.violated("session %s: turn %s is taken back, nothing was said", c.Session, c.Undo)
 			}
 		}
+		if c.restored != nil {
+			restored[c.Session]++
+			said[c.Session] = answersIn(c.restored)
+		}
+		if strings.HasPrefix(c.text(), "Done. I remember our earlier conversation") {
+			restored[c.Session]--
+		}
 		if c.Clear || (len(c.events) > 0 && c.events[0].Event.PlainText() == "/reset" && c.text() != noticeAdminsOnly) {
 			said[c.Session] = nil
 			continue
 		}
 		if c.answers() {
 			said[c.Session] = append(said[c.Session], "a:"+c.text())
+		}
+	}
+	for id, n := range restored {
+		if n != 0 {
+			s.violated("session %s was restored %d times more than people were told", id, n)
 		}
 	}
 	for id, n := range undone {
@@ -428,14 +441,20 @@ func (s *simulation) judgeMemory() {
 		if broken[id] > 0 && !s.atomic {
 			continue // the question may be left without its answer
 		}
-		var got []string
-		for _, text := range s.contents(id) {
-			if strings.HasPrefix(text, "a:") {
-				got = append(got, text)
-			}
-		}
+		got := answersIn(s.contents(id))
 		if !slices.Equal(got, want) {
 			s.violated("session %s holds %q, said was %q", id, got, want)
 		}
 	}
+}
+
+// answersIn returns the answers among the contents of a session.
+func answersIn(contents []string) []string {
+	var answers []string
+	for _, text := range contents {
+		if strings.HasPrefix(text, "a:") {
+			answers = append(answers, text)
+		}
+	}
+	return answers
 }

@@ -72,6 +72,8 @@ func (c *chance) wait(about string, most time.Duration) {
 type commitRecord struct {
 	dispatch.TurnResult
 	events []dispatch.Entry
+	// restored is what the session holds after it was restored, nil for everything else.
+	restored []string
 }
 
 // text is what was said.
@@ -311,6 +313,29 @@ func (s simStore) Clear(ctx context.Context, id sessionstore.ID) error {
 }
 
 func (s simStore) Close() error { return nil }
+
+func (s simStore) ArchiveTime() time.Duration { return s.world.sessions.ArchiveTime() }
+
+func (s simStore) Archives(ctx context.Context, id sessionstore.ID) (list []sessionstore.Archive, err error) {
+	err = s.op("archives", func() (err error) {
+		list, err = s.world.sessions.Archives(ctx, id)
+		return err
+	})
+	return list, err
+}
+
+func (s simStore) Restore(ctx context.Context, id sessionstore.ID, generation uint64) error {
+	return s.op("restore", func() error {
+		w := s.world
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		err := w.sessions.Restore(ctx, id, generation)
+		if err == nil {
+			w.record(commitRecord{TurnResult: dispatch.TurnResult{Session: id}, restored: w.contents(id)})
+		}
+		return err
+	})
+}
 
 // simJournal is a process's handle on the journal, and on the sessions too where it keeps them.
 type simJournal struct{ simStore }

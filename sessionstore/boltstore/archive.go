@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"botd/sessionstore"
 )
@@ -24,6 +25,9 @@ func (tx *readTx) archives(sid uint64) (list []archive, err error) {
 	slices.SortFunc(list, func(a, b archive) int { return int(int64(a.generation) - int64(b.generation)) })
 	return list, nil
 }
+
+// ArchiveTime implements sessionstore.Archiver.
+func (db *DB) ArchiveTime() time.Duration { return max(db.opts.ArchiveFor, 0) }
 
 // Archives implements sessionstore.Archiver.
 func (db *DB) Archives(ctx context.Context, id sessionstore.ID) (list []sessionstore.Archive, err error) {

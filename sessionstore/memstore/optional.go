@@ -25,6 +25,9 @@ func (s *Store) retire(ses *session) {
 	ses.epoch = epoch{}
 }
 
+// ArchiveTime implements sessionstore.Archiver.
+func (s *Store) ArchiveTime() time.Duration { return max(s.ArchiveFor, 0) }
+
 // Archives implements sessionstore.Archiver.
 func (s *Store) Archives(ctx context.Context, id sessionstore.ID) ([]sessionstore.Archive, error) {
 	if err := s.enterSession(ctx, id); err != nil {

@@ -59,6 +59,9 @@ func wantArchives(t *testing.T, s Archiving, id sessionstore.ID, generations ...
 }
 
 func archiveRestore(t *testing.T, s Archiving) {
+	if got := s.ArchiveTime(); got != 24*time.Hour {
+		t.Errorf("ArchiveTime() = %v, want what the store was opened with", got)
+	}
 	ses := session{t, s, "s"}
 	ses.append("t1", hello, world)
 	before := time.Now()
