@@ -23,7 +23,7 @@ import (
 
 // exampleEnv is an environment with every variable of the example.
 var exampleEnv = map[string]string{
-	"OPENAI_API_KEY": "sk-x", "SHOP_TOKEN": "st", "LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_ACCESS_TOKEN": "t", "DISCORD_TOKEN": "d",
+	"OPENAI_API_KEY": "sk-x", "LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_ACCESS_TOKEN": "t", "DISCORD_TOKEN": "d",
 }
 
 func parse(t *testing.T, text string, env map[string]string) *config.Config {

@@ -359,7 +359,7 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 			remedy = fmt.Sprintf("add %s: ${VARIABLE} or %s: /path/to/file", f.key, fileKey)
 		}
 		if other := f.tag.Get("instead"); other != "" {
-			remedy += ", or " + other + ":"
+			remedy += ", or " + other + " in its place"
 		}
 		d.errorf(d.where(at), at, remedy, "%s is missing", describe(at))
 		return
