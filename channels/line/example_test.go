@@ -31,7 +31,7 @@ func Example() {
 	mux := http.NewServeMux()
 	platform := linefake.New(linefake.Options{Transport: linefake.HandlerTransport(mux)})
 	defer platform.Close()
-	bot := platform.AddBot(linefake.BotConfig{WebhookURL: "http://bot.test/line"})
+	bot := platform.AddBot(linefake.BotConfig{WebhookURL: "http://bot.test/webhook/line-shop"})
 
 	a, err := line.New(line.Options{
 		Channel: "line-shop", Secret: bot.Secret, Token: bot.Token,
@@ -40,7 +40,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	mux.Handle("/line", line.Handler(echo{a}, a))
+	mux.Handle("/webhook/line-shop", line.Handler(echo{a}, a))
 
 	alice := platform.AddUser(linefake.UserConfig{Name: "Alice"})
 	chat := bot.Direct(alice)

@@ -7,6 +7,19 @@
 // Tests, the demo page and the load generator share it, so it does not import testing. A "room" here is
 // what Discord calls a channel.
 //
+// # Use
+//
+//	s, err := discordfake.New(discordfake.Options{})
+//	if err != nil { … }
+//	defer s.Close()
+//	guild, _ := s.Guild("Book club")
+//	room, alice := s.Room(guild, "general"), s.Person("Alice")
+//	s.Say(discordfake.Saying{From: alice.ID, Room: room, Text: "hello"}) // tells the bot by the gateway
+//	posts := s.BotPosts(room)                                            // what the bot has said there
+//
+// In botd's configuration the channel then has api_base, which is s.URL(), and token, which is DefaultToken
+// unless Options.Token is another.
+//
 // # Concurrency
 //
 // All methods of a Server are safe for concurrent use. Close ends every connection and waits for all

@@ -8,14 +8,15 @@
 //	s := linefake.New(linefake.Options{})
 //	defer s.Close()
 //	if err := s.Listen("127.0.0.1:0"); err != nil { … }
-//	bot := s.AddBot(linefake.BotConfig{WebhookURL: gateway + "/line"})
+//	bot := s.AddBot(linefake.BotConfig{WebhookURL: gateway + "/webhook/line"})
 //	alice := s.AddUser(linefake.UserConfig{Name: "Alice"})
 //	chat := bot.Direct(alice)
 //	ev, res := chat.Say(ctx, alice, "hello") // posts the webhook and waits for the 200
 //	answers, err := chat.Await(ctx, 1)       // what the bot has shown in the chat
 //
-// The gateway's API base and data base are both s.URL(), its secret and access token bot.Secret and
-// bot.Token.
+// In botd's configuration the channel named line, whose webhook_path is /webhook/line unless it is given,
+// then has api_base and data_api_base, which are both s.URL(), channel_secret, which is bot.Secret, and
+// channel_access_token, which is bot.Token.
 //
 // # Rules
 //
