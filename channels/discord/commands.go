@@ -17,7 +17,8 @@ type Command struct {
 	Localized   map[string]string
 }
 
-// DefaultCommands are the commands that every conversation understands.
+// DefaultCommands are the commands that every conversation understands. Their names are the same in every
+// language: people type them too, and answers name them.
 func DefaultCommands() []Command {
 	return []Command{
 		{Name: "help", Description: "What this bot can do", Localized: map[string]string{
@@ -25,6 +26,15 @@ func DefaultCommands() []Command {
 		}},
 		{Name: "reset", Description: "Forget this conversation and start afresh", Localized: map[string]string{
 			"de": "Dieses Gespräch vergessen und neu beginnen", "ja": "この会話を忘れて最初から始める", "th": "ลืมบทสนทนานี้และเริ่มใหม่", "zh-CN": "忘记这段对话，重新开始", "zh-TW": "忘記這段對話，重新開始",
+		}},
+		{Name: "restore", Description: "Bring back what the last /reset has forgotten", Localized: map[string]string{
+			"de": "Zurückholen, was das letzte /reset vergessen hat", "ja": "前回の /reset で忘れた会話を元に戻す", "th": "นำบทสนทนาที่ /reset ครั้งล่าสุดลืมไปกลับมา", "zh-CN": "恢复上次 /reset 忘记的对话", "zh-TW": "恢復上次 /reset 所忘記的對話",
+		}},
+		{Name: "undo", Description: "Take back the last message and the answer to it", Localized: map[string]string{
+			"de": "Die letzte Nachricht und die Antwort darauf zurücknehmen", "ja": "直前のメッセージとその回答を取り消す", "th": "ยกเลิกข้อความล่าสุดและคำตอบ", "zh-CN": "撤回上一条消息和对它的回复", "zh-TW": "收回上一則訊息和對它的回覆",
+		}},
+		{Name: "retry", Description: "Answer the last message once more", Localized: map[string]string{
+			"de": "Die letzte Nachricht noch einmal beantworten", "ja": "直前のメッセージにもう一度回答する", "th": "ตอบข้อความล่าสุดอีกครั้ง", "zh-CN": "重新回复上一条消息", "zh-TW": "重新回覆上一則訊息",
 		}},
 		{Name: "stop", Description: "Stop the answer in progress", Localized: map[string]string{
 			"de": "Die laufende Antwort abbrechen", "ja": "作成中の回答を止める", "th": "หยุดคำตอบที่กำลังเขียน", "zh-CN": "停止正在生成的回复", "zh-TW": "停止正在產生的回覆",

@@ -292,7 +292,7 @@ func TestCommands_RegisteredOnceOnly(t *testing.T) {
 			t.Helper()
 			s.wait()
 			names, overwrites := s.srv.Commands()
-			if diff := cmp.Diff([]string{"help", "reset", "stop"}, names); diff != "" || overwrites != want {
+			if diff := cmp.Diff([]string{"help", "reset", "restore", "undo", "retry", "stop"}, names); diff != "" || overwrites != want {
 				t.Errorf("%s: %d overwrites, want %d; names (-want +got):\n%s", when, overwrites, want, diff)
 			}
 		}
