@@ -18,17 +18,18 @@ const (
 	roomWait = 5 * time.Second
 )
 
-// directory remembers what guilds tell of their rooms and roles. It is safe for concurrent use.
+// directory remembers what guilds tell of their owners, rooms and roles. It is safe for concurrent use.
 type directory struct {
 	mu    sync.Mutex
 	self  string // the bot's user ID
 	rooms *lru[room]
 	roles *lru[string]
 	own   map[string]string // guild ID → the role that Discord manages for the bot
+	owner map[string]string // guild ID → the user ID of its owner
 }
 
 func newDirectory() *directory {
-	return &directory{rooms: newLRU[room](knownRooms), roles: newLRU[string](knownRoles), own: map[string]string{}}
+	return &directory{rooms: newLRU[room](knownRooms), roles: newLRU[string](knownRoles), own: map[string]string{}, owner: map[string]string{}}
 }
 
 func (d *directory) setSelf(id string) {
@@ -69,10 +70,18 @@ func (d *directory) ownRole(guild, id string) bool {
 	return id != "" && d.own[guild] == id
 }
 
-// join learns the rooms and roles of a guild.
+// owns reports that a person is the owner of a guild.
+func (d *directory) owns(user, guild string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return user != "" && d.owner[guild] == user
+}
+
+// join learns the owner, the rooms and the roles of a guild.
 func (d *directory) join(g guild) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.setOwner(g)
 	for _, rooms := range []listOf[room]{g.Channels, g.Threads} {
 		for r := range rooms.all {
 			d.rooms.put(r.ID, r)
@@ -96,6 +105,15 @@ func (d *directory) observe(event string, raw json.RawMessage) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.own, g.ID)
+		delete(d.owner, g.ID)
+	case "GUILD_UPDATE":
+		var g guild
+		if err := json.Unmarshal(raw, &g); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.setOwner(g)
 	case "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE":
 		var g struct {
 			GuildID string `json:"guild_id"`
@@ -115,6 +133,13 @@ func (d *directory) observe(event string, raw json.RawMessage) error {
 		d.addRoom(r)
 	}
 	return nil
+}
+
+// setOwner notes the owner of a guild. The caller holds d.mu.
+func (d *directory) setOwner(g guild) {
+	if owner := g.OwnerID.v; owner != "" {
+		d.owner[g.ID] = owner
+	}
 }
 
 // addRole notes a role. The caller holds d.mu.

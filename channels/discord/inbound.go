@@ -39,10 +39,11 @@ func (a *Adapter) inbound(ctx context.Context, m *message) (in channels.Inbound,
 		parts = append(parts, q)
 	}
 	in = channels.Inbound{
-		ID:        m.ID,
-		Kind:      channels.Message,
-		Time:      m.Timestamp.v,
-		Speaker:   channels.Speaker{ID: m.Author.ID, Name: m.Author.name(m.Member.v.nickname)},
+		ID:   m.ID,
+		Kind: channels.Message,
+		Time: m.Timestamp.v,
+		// A message does not tell the rights of its author: only the owner of the guild is known to be in charge.
+		Speaker:   channels.Speaker{ID: m.Author.ID, Name: m.Author.name(m.Member.v.nickname), Admin: a.dir.owns(m.Author.ID, m.GuildID.v)},
 		Mentioned: called || answersMe,
 		Parts:     parts,
 		Reply:     reply{Message: m.ID}.encode(),

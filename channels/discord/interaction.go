@@ -150,11 +150,14 @@ func (a *Adapter) commandInbound(ctx context.Context, raw json.RawMessage, acked
 		a.dir.addRoom(i.Channel.v)
 	}
 	return channels.Inbound{
-		ID:        i.ID,
-		Kind:      channels.Message,
-		Address:   a.address(ctx, i.ChannelID.v, i.GuildID.v, kind, who.ID),
-		Time:      snowflakeTime(i.ID),
-		Speaker:   channels.Speaker{ID: who.ID, Name: who.name(i.Member.v.nickname), Locale: i.Locale.v},
+		ID:      i.ID,
+		Kind:    channels.Message,
+		Address: a.address(ctx, i.ChannelID.v, i.GuildID.v, kind, who.ID),
+		Time:    snowflakeTime(i.ID),
+		Speaker: channels.Speaker{
+			ID: who.ID, Name: who.name(i.Member.v.nickname), Locale: i.Locale.v,
+			Admin: i.Member.v.Permissions.v.inCharge() || a.dir.owns(who.ID, i.GuildID.v),
+		},
 		Mentioned: true,
 		Parts:     []channels.Part{{Type: channels.Text, Text: text.String()}},
 		Reply:     r.encode(),

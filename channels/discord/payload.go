@@ -53,6 +53,30 @@ type nickname struct {
 type member struct {
 	nickname
 	User lenient[user] `json:"user"`
+	// Permissions is there in interactions alone: what the person may do in the room.
+	Permissions lenient[permissions] `json:"permissions"`
+}
+
+// permissions is a set of rights; Discord writes it as a decimal number in a string. (Discord documentation,
+// Permissions.)
+type permissions uint64
+
+const (
+	permitAdministrator  permissions = 1 << 3
+	permitManageGuild    permissions = 1 << 5
+	permitManageMessages permissions = 1 << 13
+)
+
+// UnmarshalText reads the decimal number.
+func (p *permissions) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 10, 64)
+	*p = permissions(n)
+	return err
+}
+
+// inCharge reports a right to manage what others have said in the room.
+func (p permissions) inCharge() bool {
+	return p&(permitAdministrator|permitManageGuild|permitManageMessages) != 0
 }
 
 // name is the name that others see: the nickname in the guild, else the display name.
@@ -180,10 +204,11 @@ type room struct {
 
 // guild is GUILD_CREATE.
 type guild struct {
-	ID       string       `json:"id"`
-	Channels listOf[room] `json:"channels"`
-	Threads  listOf[room] `json:"threads"`
-	Roles    listOf[role] `json:"roles"`
+	ID       string          `json:"id"`
+	OwnerID  lenient[string] `json:"owner_id"`
+	Channels listOf[room]    `json:"channels"`
+	Threads  listOf[room]    `json:"threads"`
+	Roles    listOf[role]    `json:"roles"`
 }
 
 type role struct {

@@ -66,7 +66,7 @@ func (s *Server) Command(user, roomID, name string, options ...string) (Interact
 		"data": map[string]any{"id": s.newID(), "name": name, "type": 1, "options": opts},
 	}
 	if r.json.GuildID != "" {
-		member := map[string]any{"user": who.user, "nick": nil, "roles": []string{}, "permissions": "0"}
+		member := map[string]any{"user": who.user, "nick": nil, "roles": []string{}, "permissions": s.permissions(r.json.GuildID, who)}
 		if who.nick != "" {
 			member["nick"] = who.nick
 		}

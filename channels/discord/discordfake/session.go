@@ -258,7 +258,7 @@ func (s *Server) guildJSON(g *guild) json.RawMessage {
 		{ID: g.botRole, Name: s.world.bot.Username, Permissions: "0", Managed: true, Tags: &roleTags{BotID: s.world.bot.ID}},
 	}
 	return mustJSON(map[string]any{
-		"id": g.id, "name": g.name, "unavailable": false, "joined_at": time.Now().UTC(), "large": false, "member_count": len(s.world.users),
+		"id": g.id, "name": g.name, "owner_id": s.ownerOf(g), "unavailable": false, "joined_at": time.Now().UTC(), "large": false, "member_count": len(s.world.users),
 		"channels": rooms, "threads": threads, "roles": roles, "members": []any{}, "presences": []any{}, "voice_states": []any{},
 	})
 }

@@ -23,12 +23,14 @@ type person struct {
 	user   User
 	nick   string
 	locale string
-	shut   bool // takes no direct messages from the bot
+	rights uint64 // in every guild, as Discord's permission bits
+	shut   bool   // takes no direct messages from the bot
 }
 
 type guild struct {
 	id, name string
 	botRole  string
+	owner    string   // empty for the bot
 	rooms    []string // as created, threads too
 	absent   bool     // the bot is not a member
 }
