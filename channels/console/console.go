@@ -112,7 +112,7 @@ func (a *Adapter) Compose(m channels.Outbound) []channels.Outbound {
 		if p.Type == channels.Markdown && render.Plain(text) == "" {
 			continue
 		}
-		if strings.TrimSpace(text) != "" {
+		if render.Visible(text) {
 			texts = append(texts, text)
 		}
 	}

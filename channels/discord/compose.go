@@ -22,7 +22,7 @@ const maxContent = 2000
 func (a *Adapter) Compose(m channels.Outbound) []channels.Outbound {
 	var texts []string
 	for _, p := range m.Parts {
-		if text := outboundText(p); strings.TrimSpace(text) != "" {
+		if text := outboundText(p); render.Visible(text) {
 			texts = append(texts, text)
 		}
 	}

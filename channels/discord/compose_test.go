@@ -55,6 +55,12 @@ func TestCompose(t *testing.T) {
 			channels.Outbound{To: to, Reply: question, Quote: true, Parts: []channels.Part{{Type: channels.Markdown, Text: "**hi**"}}},
 			[]channels.Outbound{send("**hi**", true, false, &reply{Message: "5"})},
 		},
+		"nothing that is seen": {
+			channels.Outbound{To: to, Reply: question, Quote: true, Parts: []channels.Part{
+				{Type: channels.Markdown, Text: "\u200b"}, {Type: channels.Text, Text: "\ufeff \u3164"},
+			}},
+			[]channels.Outbound{},
+		},
 		"a long answer": {
 			channels.Outbound{To: to, Reply: question, Quote: true, Parts: []channels.Part{{Type: channels.Markdown, Text: long}}},
 			[]channels.Outbound{send(pieces[0], true, false, &reply{Message: "5"}), send(pieces[1], false, false, &reply{Message: "5", Part: 1})},

@@ -50,7 +50,7 @@ func bubbles(parts []channels.Part) []string {
 		if p.Type == channels.Markdown {
 			text = render.Plain(text)
 		}
-		if strings.TrimSpace(text) != "" {
+		if render.Visible(text) {
 			texts = append(texts, text)
 			units += render.UTF16.Len(text)
 		}

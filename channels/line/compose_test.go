@@ -11,6 +11,7 @@ import (
 	"botd/channels"
 	"botd/channels/line"
 	"botd/channels/line/linefake"
+	"botd/channels/render"
 )
 
 // Handles as an event's Reply holds them.
@@ -47,6 +48,7 @@ func TestCompose(t *testing.T) {
 		{"a handle that is none", "?", true, []channels.Part{md("hi")}, []send{{1, false, false, false}}},
 		{"nothing", withToken, true, nil, nil},
 		{"nothing to show", withToken, true, []channels.Part{md(" \n "), text(""), {Type: channels.Image}}, nil},
+		{"nothing that is seen", withToken, true, []channels.Part{md("\u200b"), text("\ufeff \u3164")}, nil},
 		{"each part a bubble", withToken, false, []channels.Part{md("a"), text("b"), md("c")}, []send{{3, true, false, true}}},
 		{"five bubbles fill one call", withToken, true, []channels.Part{md(long(25000))}, []send{{5, true, true, true}}},
 		{"what does not fit is pushed", withToken, true, []channels.Part{md(long(25001))}, []send{{5, true, true, true}, {1, false, false, false}}},
@@ -102,7 +104,9 @@ func TestComposedSendsAreAlwaysTaken(t *testing.T) {
 		}
 		var in, out strings.Builder
 		for _, p := range parts {
-			in.WriteString(p.Text)
+			if render.Visible(p.Text) {
+				in.WriteString(p.Text)
+			}
 		}
 		for i, s := range a.Compose(channels.Outbound{Reply: []byte(withToken), Parts: parts}) {
 			if len(s.Parts) < 1 || len(s.Parts) > 5 || s.Once != (i == 0) {
