@@ -117,20 +117,22 @@ func (a *Adapter) parse(raw json.RawMessage, received time.Time) (channels.Inbou
 	return in, nil
 }
 
-// address returns where an event belongs. In groups and rooms the person may be unknown.
+// address returns where an event belongs. In groups and rooms the person may be unknown. A place that no
+// answer could be sent to is refused before a model works on one.
 func (s source) address(channel string) (channels.Address, error) {
 	a := channels.Address{Channel: channel, Kind: channels.Group, User: s.UserID}
+	var letter byte
 	switch s.Type {
 	case "user":
-		a.Kind, a.Room = channels.Direct, s.UserID
+		a.Kind, a.Room, letter = channels.Direct, s.UserID, 'U'
 	case "group":
-		a.Room = s.GroupID
+		a.Room, letter = s.GroupID, 'C'
 	case "room":
-		a.Room = s.RoomID
+		a.Room, letter = s.RoomID, 'R'
 	default:
 		return a, errors.New("no known source")
 	}
-	if a.Room == "" || len(a.Room) > maxID || len(a.User) > maxID {
+	if !isID(a.Room, letter) || len(a.User) > maxID {
 		return a, errors.New("no usable source ID")
 	}
 	return a, nil

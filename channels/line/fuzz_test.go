@@ -18,6 +18,7 @@ import (
 const (
 	fuzzSecret = "0123456789abcdef0123456789abcdef"
 	fuzzBot    = "U0123456789abcdef0123456789abcdef"
+	fuzzUser   = "U00000000000000000000000000000001"
 )
 
 // everyEvent makes one event of every type that LINE knows, and some that it does not.
@@ -82,8 +83,8 @@ func FuzzWebhook(f *testing.F) {
 	for _, body := range []string{
 		"", "null", "[]", `{"destination":"` + fuzzBot + `"}`,
 		`{"destination":"` + fuzzBot + `","events":[null,1,"a",[],{},{"type":1}]}`,
-		`{"destination":"` + fuzzBot + `","events":[{"type":"postback","webhookEventId":"1","timestamp":9223372036854775807,"source":{"type":"user","userId":"U"}}]}`,
-		`{"destination":"` + fuzzBot + `","events":[{"type":"message","webhookEventId":"1","source":{"type":"user","userId":"U"},"message":{"id":"1","type":"text","text":"\ud83d @a","mention":{"mentionees":[{"type":"user","isSelf":true,"index":2,"length":1e9}]}}}]}`,
+		`{"destination":"` + fuzzBot + `","events":[{"type":"postback","webhookEventId":"1","timestamp":9223372036854775807,"source":{"type":"user","userId":"` + fuzzUser + `"}}]}`,
+		`{"destination":"` + fuzzBot + `","events":[{"type":"message","webhookEventId":"1","source":{"type":"user","userId":"` + fuzzUser + `"},"message":{"id":"1","type":"text","text":"\ud83d @a","mention":{"mentionees":[{"type":"user","isSelf":true,"index":2,"length":1e9}]}}}]}`,
 	} {
 		f.Add([]byte(body))
 	}

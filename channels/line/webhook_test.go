@@ -144,7 +144,11 @@ func TestAcknowledgementComesAfterAcceptance(t *testing.T) {
 // TestOneOddEventDoesNotLoseItsBatch puts each odd event between two good ones.
 func TestOneOddEventDoesNotLoseItsBatch(t *testing.T) {
 	t.Parallel()
-	const good = `"mode":"active","timestamp":1,"webhookEventId":"01H","source":{"type":"user","userId":"U1"}`
+	const (
+		user = "U00000000000000000000000000000001"
+		good = `"mode":"active","timestamp":1,"webhookEventId":"01H","source":{"type":"user","userId":"` + user + `"}`
+	)
+	const text = `"message":{"id":"1","type":"text","text":"a"}`
 	for name, odd := range map[string]string{
 		"no type":                      `{}`,
 		"null":                         `null`,
@@ -157,9 +161,13 @@ func TestOneOddEventDoesNotLoseItsBatch(t *testing.T) {
 		"null source":                  `{"type":"message","webhookEventId":"01H","source":null,"message":{"id":"1","type":"text","text":"a"}}`,
 		"unknown source":               `{"type":"message","webhookEventId":"01H","source":{"type":"square","squareId":"1"},"message":{"id":"1","type":"text","text":"a"}}`,
 		"person without ID":            `{"type":"message","webhookEventId":"01H","source":{"type":"user"},"message":{"id":"1","type":"text","text":"a"}}`,
-		"group without ID":             `{"type":"message","webhookEventId":"01H","source":{"type":"group","userId":"U1"},"message":{"id":"1","type":"text","text":"a"}}`,
+		"group without ID":             `{"type":"message","webhookEventId":"01H","source":{"type":"group","userId":"` + user + `"},"message":{"id":"1","type":"text","text":"a"}}`,
 		"endless ID":                   `{"type":"message","webhookEventId":"01H","source":{"type":"user","userId":"` + strings.Repeat("U", 300) + `"},"message":{"id":"1","type":"text","text":"a"}}`,
-		"no event ID":                  `{"type":"message","source":{"type":"user","userId":"U1"},"message":{"id":"1","type":"text","text":"a"}}`,
+		"person whose ID is a path":    `{"type":"message","webhookEventId":"01H","source":{"type":"user","userId":"../../../bot/info"},` + text + `}`,
+		"person with a group's ID":     `{"type":"message","webhookEventId":"01H","source":{"type":"user","userId":"C` + user[1:] + `"},` + text + `}`,
+		"group with a person's ID":     `{"type":"message","webhookEventId":"01H","source":{"type":"group","groupId":"` + user + `"},` + text + `}`,
+		"room with a line break":       `{"type":"message","webhookEventId":"01H","source":{"type":"room","roomId":"R` + user[1:32] + `\n"},` + text + `}`,
+		"no event ID":                  `{"type":"message","source":{"type":"user","userId":"` + user + `"},"message":{"id":"1","type":"text","text":"a"}}`,
 		"no message":                   `{"type":"message",` + good + `}`,
 		"message that is a string":     `{"type":"message",` + good + `,"message":"a"}`,
 		"message without ID":           `{"type":"message",` + good + `,"message":{"type":"text","text":"a"}}`,
