@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -89,6 +90,9 @@ func TestFromEnvSaysWhatIsMissing(t *testing.T) {
 		{"no model", map[string]string{"DISCORD_TOKEN": "d"}, []string{"OPENAI_API_KEY is not set", "BOTD_MODEL=offline"}},
 		{"a server without a model", map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, []string{"BOTD_MODEL is not set"}},
 		{"a model without a server", map[string]string{"BOTD_MODEL": "gpt-5.2"}, []string{"OPENAI_API_KEY is not set"}},
+		{"half of LINE, and no model", map[string]string{"LINE_CHANNEL_SECRET": "s"}, []string{"LINE_CHANNEL_ACCESS_TOKEN is not set", "OPENAI_API_KEY is not set"}},
+		{"half of LINE, and a bad value", map[string]string{"OPENAI_API_KEY": "k", "LINE_CHANNEL_SECRET": "s", "BOTD_LISTEN": "nowhere"}, []string{"LINE_CHANNEL_ACCESS_TOKEN is not set", "nowhere"}},
+		{"instructions alone", map[string]string{"BOTD_INSTRUCTIONS": "Be kind."}, []string{"OPENAI_API_KEY is not set"}},
 		{"value and file", map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_KEY_FILE": "/x"}, []string{"both OPENAI_API_KEY and OPENAI_API_KEY_FILE"}},
 		{"a bad value", map[string]string{"OPENAI_API_KEY": "k", "BOTD_LISTEN": "nowhere"}, []string{"server.listen", "nowhere"}},
 		{"a file that is missing", map[string]string{"OPENAI_API_KEY_FILE": "/does/not/exist"}, []string{"the file does not exist"}},
@@ -105,6 +109,61 @@ func TestFromEnvSaysWhatIsMissing(t *testing.T) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error does not say %q:\n%v", want, err)
 				}
+			}
+		})
+	}
+}
+
+// TestFromEnvKeepsWhatChannelsDoNotConcern asserts that a faulty channel is told, and leaves the rest usable for
+// who needs no channel.
+func TestFromEnvKeepsWhatChannelsDoNotConcern(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string]map[string]string{
+		"half of LINE":           {"LINE_CHANNEL_SECRET": "s"},
+		"the other half":         {"LINE_CHANNEL_ACCESS_TOKEN": "t"},
+		"LINE twice":             {"LINE_CHANNEL_SECRET": "s", "LINE_CHANNEL_SECRET_FILE": "/x", "LINE_CHANNEL_ACCESS_TOKEN": "t"},
+		"Discord twice":          {"DISCORD_TOKEN": "d", "DISCORD_TOKEN_FILE": "/x"},
+		"Discord without a file": {"DISCORD_TOKEN_FILE": "/does/not/exist"},
+		"an impossible token":    {"DISCORD_TOKEN": "Bot d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env["OPENAI_API_KEY"] = "k"
+			cfg, problems := config.Load("", config.Options{LookupEnv: lookup(env)})
+			if len(problems) != 1 || problems.Err() == nil || !problems[0].OfChannel() {
+				t.Errorf("problems, want one of a channel: %v", problems)
+			}
+			if cfg == nil || cfg.Providers["openai"].OpenAI.APIKey.Reveal() != "k" || len(cfg.Agents["assistant"].Models) != 1 {
+				t.Errorf("config = %+v", cfg)
+			}
+		})
+	}
+}
+
+func TestFromEnvWarnsOfABotThatNobodyElseReaches(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		want bool
+	}{
+		"a key alone":            {nil, true},
+		"a console by intention": {map[string]string{"BOTD_CONSOLE_LISTEN": "127.0.0.1:9999"}, false},
+		"a platform":             {map[string]string{"DISCORD_TOKEN": "d"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := map[string]string{"OPENAI_API_KEY": "k"}
+			maps.Copy(env, tt.env)
+			cfg, problems := config.Load("", config.Options{LookupEnv: lookup(env)})
+			if err := problems.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if c := cfg.Channels["console"].Console; tt.want && c.Listen != config.DefaultConsoleListen {
+				t.Errorf("the console listens on %s", c.Listen)
+			}
+			got := strings.Contains(problems.String(), "only from this machine, at http://"+config.DefaultConsoleListen)
+			if got != tt.want || len(problems) > 1 {
+				t.Errorf("warned %t, want %t: %v", got, tt.want, problems)
 			}
 		})
 	}

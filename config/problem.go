@@ -36,6 +36,11 @@ type Problem struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
+// OfChannel reports whether the problem is one of a channel, which does not concern who uses none.
+func (p Problem) OfChannel() bool {
+	return p.Path == "channels" || strings.HasPrefix(p.Path, "channels.")
+}
+
 // String formats the problem over several lines, without a newline at the end.
 func (p Problem) String() string {
 	var b strings.Builder

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ type chatCmd struct {
 
 // Help is the long help.
 func (chatCmd) Help() string {
-	return `Agents and models come from the configuration, whose channels are left alone; without one, the built-in offline model answers. /reset forgets the conversation, /help tells more, Ctrl-D ends. When input is not a terminal, each line is a message, and botd ends once all are answered.`
+	return `Agents and models come from the configuration, whose channels are left alone; only when there is none, neither a file nor a variable, the built-in offline model answers. /reset forgets the conversation, /help tells more, Ctrl-D ends. When input is not a terminal, each line is a message, and botd ends once all are answered.`
 }
 
 // terminalChannel is the name of the channel, and part of the session ID in the file of --data.
@@ -35,9 +34,12 @@ const terminalChannel = "terminal"
 
 // Run is called by the command line.
 func (c chatCmd) Run(p *process) error {
-	cfg, err := c.configuration()
+	cfg, warnings, err := c.configuration()
 	if err != nil {
 		return err
+	}
+	if len(warnings) > 0 {
+		fmt.Fprintf(p.stderr, "%s\n\nThe chat goes on without channels.\n", warnings)
 	}
 	level := slog.LevelWarn
 	if c.Verbose {
@@ -90,20 +92,29 @@ agents: {assistant: {models: [offline/offline], tools: [clock]}}
 // chatGrace is how long an answer may go on after Ctrl-C.
 const chatGrace = time.Second
 
-// configuration is the configured one, or the built-in one, without channels and listener.
-func (c chatCmd) configuration() (*config.Config, error) {
+// configuration is the configured one, or the built-in one when there is none, without channels and listener.
+// What is wrong with the channels is not in the way, as they are not started; it comes as warnings.
+func (c chatCmd) configuration() (_ *config.Config, warnings config.Problems, _ error) {
 	cfg, problems := c.load()
-	if c.Offline || cfg == nil && c.path() == "" {
+	if c.Offline || problems.NothingSet() {
 		cfg, problems = config.Parse("", []byte(offlineYAML), knownNames())
 	}
-	// Channels are not started, so what is wrong with them, such as a secret that is not set here, is not
-	// in the way.
-	problems = slices.DeleteFunc(problems, func(p config.Problem) bool { return strings.HasPrefix(p.Path, "channels") })
-	if err := problems.Err(); err != nil {
-		return nil, err
+	var serious config.Problems
+	for _, p := range problems {
+		switch {
+		case p.Severity != config.SeverityError: // such as of the store, which is another one here
+		case p.OfChannel():
+			p.Severity = config.SeverityWarning
+			warnings = append(warnings, p)
+		default:
+			serious = append(serious, p)
+		}
+	}
+	if err := serious.Err(); err != nil {
+		return nil, nil, &config.Error{Problems: append(serious, warnings...)}
 	}
 	if _, ok := cfg.Agents[c.Agent]; c.Agent != "" && !ok {
-		return nil, fmt.Errorf("there is no agent named %q", c.Agent)
+		return nil, nil, fmt.Errorf("there is no agent named %q", c.Agent)
 	}
 	cfg.Channels, cfg.Server.Listen = nil, ""
 	cfg.Limits.Grace = chatGrace
@@ -111,11 +122,11 @@ func (c chatCmd) configuration() (*config.Config, error) {
 	if c.Data != "" {
 		path, err := filepath.Abs(c.Data)
 		if err != nil {
-			return nil, fmt.Errorf("find the file of --data: %w", err)
+			return nil, nil, fmt.Errorf("find the file of --data: %w", err)
 		}
 		cfg.Store = "bbolt://" + path
 	}
-	return cfg, nil
+	return cfg, warnings, nil
 }
 
 func (c chatCmd) greeting(cfg *config.Config) string {

@@ -33,7 +33,11 @@ func (c runCmd) Run(p *process) error {
 		return err
 	}
 	for _, w := range problems.Warnings() {
-		log.Warn(w.Message, "file", w.File, "line", w.Line, "fix", w.Remedy)
+		where := log
+		if w.File != "" {
+			where = log.With("file", w.File, "line", w.Line)
+		}
+		where.Warn(w.Message, "fix", w.Remedy)
 	}
 	ctx, stop := untilSignal(p.ctx, log)
 	defer stop()
