@@ -29,7 +29,7 @@ type Record struct {
 	Act string `json:"act"`
 	// Whom is the session concerned, as Hash tells it.
 	Whom string `json:"whom,omitempty"`
-	// Object is what else was named: the number of a delivery or event, a level.
+	// Object is the number of the delivery or event concerned, or text for a list that shows texts.
 	Object string `json:"object,omitempty"`
 	// Failed is the code of the Problem that came of it.
 	Failed Code `json:"failed,omitempty"`
@@ -71,6 +71,9 @@ func (s *Server) record(ctx context.Context, r Record) error {
 func (s *Server) audited(act string, serve handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		rec := Record{At: time.Now().UTC(), Who: who(r.Context()), Act: act, Whom: Hash(sessionstore.ID(r.PathValue("id"))), Object: r.PathValue("seq")}
+		if r.URL.Query().Get("text") == "true" {
+			rec.Object = "text" // a list that shows what people said
+		}
 		if err := s.record(r.Context(), rec); err != nil {
 			s.log.Error("act refused: it could not be recorded", "act", act, "err", err)
 			return problem(CodeAudit, "the act could not be recorded and was not done")

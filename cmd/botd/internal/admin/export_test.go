@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
 
 // Wrap puts a transport around the client's own.
 func (c *Client) Wrap(wrap func(http.RoundTripper) http.RoundTripper) {
@@ -14,3 +18,6 @@ func (s *Server) Operations() (all [][3]string) {
 	}
 	return all
 }
+
+// Codes are the codes of problems, sorted.
+func Codes() []Code { return slices.Sorted(maps.Keys(statuses)) }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/google/go-cmp/cmp"
 
 	"botd/cmd/botd/internal/admin"
 )
@@ -131,5 +134,36 @@ func TestDescriptionIsServed(t *testing.T) {
 	text, err := os.ReadFile("openapi.json")
 	if err != nil || status != http.StatusOK || answer != string(text) {
 		t.Errorf("answer %d with %d bytes; %v", status, len(answer), err)
+	}
+}
+
+func TestCodesAndPathsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "admin.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	var described []admin.Code
+	for _, code := range document(t).Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
+		described = append(described, admin.Code(code.(string)))
+	}
+	slices.Sort(described)
+	if diff := cmp.Diff(admin.Codes(), described); diff != "" {
+		t.Errorf("codes in the description (-want +got):\n%s", diff)
+	}
+	for _, code := range admin.Codes() {
+		if !strings.Contains(page, "`"+string(code)+"`") {
+			t.Errorf("docs/admin.md does not tell of the code %s", code)
+		}
+	}
+	for _, op := range admin.New(admin.Options{}).Operations() {
+		path := op[1]
+		if i := strings.Index(path, "}/drop"); i > 0 {
+			path = "…/drop"
+		}
+		if !strings.Contains(page, path) {
+			t.Errorf("docs/admin.md does not tell of %s %s", op[0], op[1])
+		}
 	}
 }
