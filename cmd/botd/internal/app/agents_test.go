@@ -3,6 +3,7 @@ package app_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 type talk struct {
 	*running
 	channel *stub
+	log     *logBuffer
 	said    int
 }
 
@@ -37,7 +39,9 @@ func converse(t *testing.T, yaml string, env map[string]string, models map[strin
 	channel := &stub{name: "one"}
 	c := channel.channel()
 	c.Agent = "front"
-	return &talk{running: run(t, cfg, app.Options{Channels: []dispatch.Channel{c}, Models: models}), channel: channel}
+	log := &logBuffer{}
+	g := run(t, cfg, app.Options{Channels: []dispatch.Channel{c}, Models: models, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	return &talk{running: g, channel: channel, log: log}
 }
 
 // say says something and returns the answer.
@@ -163,6 +167,15 @@ agents:
 		if got := len(model.Requests()); got != tt.asked {
 			t.Errorf("after %q the model was asked %d times, want %d", tt.say, got, tt.asked)
 		}
+	}
+	log := c.log.String()
+	for _, guard := range []string{"max_input_chars", "block_input[0]", "block_output[0]"} {
+		if strings.Count(log, `"agent":"front","guard":"`+guard+`"`) != 1 {
+			t.Errorf("the log does not tell once that %s has refused something:\n%s", guard, log)
+		}
+	}
+	if strings.Contains(log, "BOMB") || strings.Contains(log, "4111") {
+		t.Errorf("the log shows what was refused:\n%s", log)
 	}
 }
 

@@ -10,36 +10,26 @@ import (
 	"botd/config"
 )
 
-// lengthGuard blocks texts of more characters than it says.
-type lengthGuard int
-
-// Name implements agent.Guard.
-func (lengthGuard) Name() string { return "max_input_chars" }
-
-// Check implements agent.Guard.
-func (g lengthGuard) Check(_ context.Context, text string) (bool, error) {
-	return utf8.RuneCountInString(text) > int(g), nil
-}
-
-// patternGuard blocks texts in which its pattern is found.
-type patternGuard struct {
-	name    string
-	pattern *regexp.Regexp
+// guard blocks texts by a rule. It is named by the rule's place in the configuration, so that the log tells
+// which one it was without telling what it looks for, or in what.
+type guard struct {
+	name   string
+	blocks func(text string) bool
 }
 
 // Name implements agent.Guard.
-func (g patternGuard) Name() string { return g.name }
+func (g guard) Name() string { return g.name }
 
 // Check implements agent.Guard.
-func (g patternGuard) Check(_ context.Context, text string) (bool, error) {
-	return g.pattern.MatchString(text), nil
+func (g guard) Check(_ context.Context, text string) (bool, error) {
+	return g.blocks(text), nil
 }
 
-// buildGuards makes the guards of an agent. Patterns are named by their place in the configuration, so that
-// a log tells which one it was without telling what it looks for.
+// buildGuards makes the guards of an agent.
 func buildGuards(c config.Guards) (input, output []agent.Guard, err error) {
 	if c.MaxInputChars > 0 {
-		input = append(input, lengthGuard(c.MaxInputChars))
+		tooLong := func(text string) bool { return utf8.RuneCountInString(text) > c.MaxInputChars }
+		input = append(input, guard{"max_input_chars", tooLong})
 	}
 	for _, side := range []struct {
 		key      string
@@ -51,7 +41,7 @@ func buildGuards(c config.Guards) (input, output []agent.Guard, err error) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("read guards.%s[%d]: %w", side.key, i, err)
 			}
-			*side.guards = append(*side.guards, patternGuard{fmt.Sprintf("%s[%d]", side.key, i), re})
+			*side.guards = append(*side.guards, guard{fmt.Sprintf("%s[%d]", side.key, i), re.MatchString})
 		}
 	}
 	return input, output, nil
