@@ -53,6 +53,9 @@ const (
 	Follow Kind = "follow"
 	// Join is the bot being added to a room.
 	Join Kind = "join"
+	// Unsend is a person taking back the message that Refers names by its MessageID, or its ID where it has no
+	// other. The event has no parts and is never answered; it may arrive before the message itself.
+	Unsend Kind = "unsend"
 )
 
 // Speaker is the person behind an event.
@@ -124,7 +127,7 @@ type Inbound struct {
 	Parts     []Part `json:"parts,omitempty"`
 	// MessageID is the platform's ID of the message itself, where it differs from ID.
 	MessageID string `json:"message_id,omitempty"`
-	// Refers is the ID of the message that this one quotes.
+	// Refers is the ID of the message that this one quotes, or that an Unsend takes back.
 	Refers string `json:"refers,omitempty"`
 	// Reply is adapter-private state needed to answer this event (a LINE reply token and its deadline, a
 	// Discord message reference). It belongs to the event, never to the room, and is handed back in

@@ -25,6 +25,8 @@ const (
 	commandRestore
 	// commandRetry waits among the messages of its lane: it is answered by a turn.
 	commandRetry
+	// commandUnsend takes one message back, silently.
+	commandUnsend
 	// commandRefused is one whose giver has no right to give it.
 	commandRefused
 )
@@ -199,9 +201,8 @@ func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 		r.Turn = strings.ToLower(rand.Text()[:16])
 	} else {
 		r.Turn = turnID(*c.entry, 1)
-		says = append(says, speech{})
 		var err error
-		if says[0], err = d.carryOut(l, c, covered, &r); err != nil {
+		if says, err = d.carryOut(l, c, covered, &r); err != nil {
 			return err
 		}
 	}
@@ -221,31 +222,41 @@ func (d *Dispatcher) obeyOnce(l *lane, c *command, covered []Entry) error {
 }
 
 func (k commandKind) String() string {
-	return [...]string{"none", "help", "reset", "stop", "undo", "restore", "retry", "refused"}[k]
+	return [...]string{"none", "help", "reset", "stop", "undo", "restore", "retry", "unsend", "refused"}[k]
 }
 
 // carryOut prepares what the commit of a command is to do to the session, does what no commit can, and
 // returns what the giver is told.
-func (d *Dispatcher) carryOut(l *lane, c *command, covered []Entry, r *TurnResult) (says speech, err error) {
-	text := textNothingToStop
+func (d *Dispatcher) carryOut(l *lane, c *command, covered []Entry, r *TurnResult) (says []speech, err error) {
+	var told speech
 	switch c.kind {
 	case commandHelp:
-		return d.help(*c.entry), nil
+		told = d.help(*c.entry)
 	case commandReset:
-		return d.forgotten(l, c)
+		told, err = d.forgotten(l, c)
 	case commandRestore:
-		return d.restored(l, c)
+		told, err = d.restored(l, c)
 	case commandRefused:
-		text = textAdminsOnly
+		told = d.notice(*c.entry, textAdminsOnly)
 	case commandUndo:
 		r.Undo, err = d.undone(l, c, covered)
-		text = undoText(covered, *r)
-	default:
+		told = d.notice(*c.entry, undoText(covered, *r))
+	case commandUnsend:
 		if len(covered) > 0 {
-			text = textStopped
+			r.Undo, err = d.undone(l, c, covered)
 		}
+		return nil, err
+	case commandStop:
+		told = d.notice(*c.entry, stopText(covered))
 	}
-	return d.notice(*c.entry, text), err
+	return []speech{told}, err
+}
+
+func stopText(covered []Entry) textKey {
+	if len(covered) > 0 {
+		return textStopped
+	}
+	return textNothingToStop
 }
 
 // askers returns the newest message of each person among the covered ones, without that of the
@@ -293,8 +304,8 @@ func (d *Dispatcher) takeAway(l *lane, c *command, said string) (covered []Entry
 		if turnPrefix(t.entries[0]) == said || !d.revoke(t) {
 			return nil, t
 		}
-		if c.kind == commandUndo || c.kind == commandRestore {
-			// Somebody else's message is answered again, by what the session holds then.
+		if c.kind == commandUndo || c.kind == commandRestore || c.kind == commandUnsend {
+			// What the command is not about is answered again, by what the session holds then.
 			l.insert(t.entries...)
 		} else {
 			covered = append(covered, t.entries...)
@@ -313,7 +324,13 @@ func (d *Dispatcher) takeAway(l *lane, c *command, said string) (covered []Entry
 // leaves reports whether a command has no reason to end the running turn: what it takes back waits
 // behind somebody else's. Called with Dispatcher.mu held.
 func (c *command) leaves(l *lane) bool {
-	return c.kind == commandUndo && !slices.ContainsFunc(l.turn.entries, c.concerns) && slices.ContainsFunc(l.pending, c.concerns)
+	switch {
+	case slices.ContainsFunc(l.turn.entries, c.concerns):
+		return false
+	case c.kind == commandUndo:
+		return slices.ContainsFunc(l.pending, c.concerns)
+	}
+	return c.kind == commandUnsend
 }
 
 // concerns reports whether a command covers a waiting message. Who may give which command is decided
@@ -322,6 +339,8 @@ func (c *command) concerns(e Entry) bool {
 	switch {
 	case c.entry == nil:
 		return true
+	case c.kind == commandUnsend:
+		return takesBack(*c.entry, e)
 	case e.Seq > c.entry.Seq:
 		return false
 	}

@@ -34,7 +34,9 @@ type Dispatcher struct {
 	atomic bool
 	// archiver is the session store where a reset can be taken back, nil elsewhere.
 	archiver sessionstore.Archiver
-	turns    *slots
+	// knower is the journal where it tells which events it knows, nil elsewhere.
+	knower Knower
+	turns  *slots
 
 	// intake is held by each Accept from before its events are put until their lanes know them, and as a
 	// whole while the journal is read: so every entry reaches its lane by exactly one of the two ways.
@@ -127,6 +129,7 @@ func New(o Options) (*Dispatcher, error) {
 	if a, ok := o.Store.(sessionstore.Archiver); ok && a.ArchiveTime() > 0 {
 		d.archiver = a
 	}
+	d.knower, _ = o.Journal.(Knower)
 	return d, nil
 }
 
@@ -170,6 +173,9 @@ func (d *Dispatcher) admit(events []channels.Inbound) ([]Routed, error) {
 		case in.ID == "":
 			return nil, fmt.Errorf("accept event of channel %q: it has no ID", in.Address.Channel)
 		case ch.admits(in):
+			if in.Kind == channels.Unsend {
+				in.ID = tombstone(in.Refers)
+			}
 			routed = append(routed, Routed{Session: SessionID(ch.Scope, in.Address), Event: in})
 		default:
 			d.log.Debug("event left out", "channel", in.Address.Channel, "event_id", in.ID, "kind", string(in.Kind))
@@ -184,6 +190,8 @@ func (c *channel) admits(in channels.Inbound) bool {
 	switch {
 	case in.Speaker.Bot:
 		return false
+	case in.Kind == channels.Unsend:
+		return in.Refers != "" && (in.Address.Kind == channels.Direct || c.Groups != Ignore)
 	case in.Kind != channels.Message && in.Kind != channels.Postback:
 		return false
 	case in.Address.Kind == channels.Direct, c.Groups == All:

@@ -16,6 +16,15 @@
 // says so; from any other store its items are popped first, each known by the turn's ID, and the journal
 // notes beforehand which turn is meant.
 //
+// A message that its sender takes back before it is answered is consumed without a word, and one that
+// comes after it was taken back too. What was answered already stays in memory.
+//
+// # Rights
+//
+// Anybody may ask for help and stop what is being answered. What changes a memory (/reset, /restore,
+// /undo, /retry) is for everybody where each person has one of their own; where several people share it,
+// it takes somebody whom the platform reports to be in charge of the place, or one of Channel.Admins.
+//
 // # Concurrency
 //
 // A Dispatcher is safe for concurrent use. A session has a lane: its turns run in the order in which

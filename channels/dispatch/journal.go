@@ -160,6 +160,12 @@ type Inspector interface {
 	Revive(ctx context.Context, seq uint64) (Entry, error)
 }
 
+// Knower is implemented by journals that tell which events they know, without putting one.
+type Knower interface {
+	// Known reports whether an event of a channel was put within the dedupe window, see Journal.Put.
+	Known(ctx context.Context, channel, id string) (bool, error)
+}
+
 // Kept is a delivery in the journal.
 type Kept struct {
 	// Seq orders the outbox and identifies the delivery, also after its ID was used again.

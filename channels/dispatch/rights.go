@@ -9,6 +9,9 @@ import (
 // command returns the command that an event gives on the channel, commandRefused when its speaker has no
 // right to.
 func (c *channel) command(in channels.Inbound) commandKind {
+	if in.Kind == channels.Unsend {
+		return commandUnsend
+	}
 	kind := parseCommand(in)
 	switch kind {
 	case commandReset, commandRestore, commandUndo, commandRetry:

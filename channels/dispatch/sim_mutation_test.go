@@ -13,7 +13,7 @@ import (
 )
 
 // mutationSeeds bounds the worlds in which a broken protocol has to be found out.
-const mutationSeeds = 400
+const mutationSeeds = 800
 
 // TestSimulation_FindsBrokenProtocols proves that the simulator can fail: with each step of the protocol
 // broken, some world ends with a broken promise.
@@ -26,6 +26,7 @@ func TestSimulation_FindsBrokenProtocols(t *testing.T) {
 		"items are committed by themselves":   {journal: func(j simJournal) dispatch.Journal { return itemsFirst{j} }},
 		"events are consumed after all":       {journal: func(j simJournal) dispatch.Journal { return consumedLast{j} }},
 		"the generation is not checked":       {journal: func(j simJournal) dispatch.Journal { return anyGeneration{j} }},
+		"what was taken back is not known":    {journal: func(j simJournal) dispatch.Journal { return noTombstones{j} }},
 		"a send without key is not noted":     {journal: func(j simJournal) dispatch.Journal { return noBegin{j} }},
 		"uncertainty is always taken back":    {journal: func(j simJournal) dispatch.Journal { return alwaysCertain{j} }},
 		"appends are not known by their turn": {store: func(s simStore) sessionstore.Store { return nameless{s} }},
@@ -140,6 +141,11 @@ func (s anyGenerationStore) Append(ctx context.Context, id sessionstore.ID, b se
 	b.Generation, _ = s.world.sessions.Generation(ctx, id)
 	return s.simStore.Append(ctx, id, b)
 }
+
+// noTombstones tells of no event that it knows it.
+type noTombstones struct{ simJournal }
+
+func (noTombstones) Known(context.Context, string, string) (bool, error) { return false, nil }
 
 // noBegin does not note the beginning of sends.
 type noBegin struct{ simJournal }

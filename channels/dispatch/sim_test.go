@@ -93,9 +93,9 @@ func (s *simulation) run() {
 		switch s.rng.IntN(8) {
 		case 0, 1:
 			s.leave()
-		case 2:
+		case 2, 3:
 			s.clearOutside()
-		case 3, 4, 5:
+		case 4, 5:
 			_ = s.serving().Wake(context.Background()) // it may not be ready
 		default:
 			s.crash()
@@ -222,6 +222,11 @@ func (s *simulation) script() map[string][]channels.Inbound {
 				}
 				in.Address.Channel = channel
 				in.Reply = []byte(channel + id)
+				if s.rng.IntN(20) == 0 {
+					// Of a message said before or to come; the journal knows the event by it.
+					in.Kind, in.Parts, in.Refers = channels.Unsend, nil, fmt.Sprint(place, s.rng.IntN(7))
+					in.ID, id = "unsend:"+in.Refers, "unsend:"+in.Refers
+				}
 				events = append(events, in)
 				s.wanted[channel+id] = in
 			}
@@ -271,6 +276,7 @@ func (s *simulation) judge() []string {
 	}
 	s.judgeAnswers()
 	s.judgeOrder()
+	s.judgeUnsent()
 	s.judgeMemory()
 	if len(s.faults) > 0 && *simSeed >= 0 {
 		for _, c := range s.commits {
@@ -302,7 +308,7 @@ func (s *simulation) judgeAnswers() {
 		for _, e := range c.events {
 			covered[e.Event.Address.Channel+e.Event.ID]++
 		}
-		if len(c.events) > 0 && len(c.Replies) == 0 {
+		if len(c.Replies) == 0 && slices.ContainsFunc(c.events, func(e dispatch.Entry) bool { return !s.unsent(e) }) {
 			s.violated("turn %s covers %d events and says nothing", c.Turn, len(c.events))
 		}
 		for _, m := range c.Replies {
@@ -332,10 +338,33 @@ func (s *simulation) judgeAnswers() {
 	}
 }
 
+// unsent reports whether an event takes a message back, or is a message that was taken back.
+func (s *simulation) unsent(e dispatch.Entry) bool {
+	_, gone := s.wanted[e.Event.Address.Channel+"unsend:"+e.Event.ID]
+	return gone || e.Event.Kind == channels.Unsend
+}
+
 // lateLoss reports whether a message with an idempotency key was accepted, and a later attempt that was
 // needed because the platform's word was lost was refused: it is both shown and given up.
 func (s *simulation) lateLoss(id string) bool {
 	return s.accepted[id] && s.fates[id] != dispatch.Waiting
+}
+
+// judgeUnsent: nothing that came after it had been taken back is answered.
+func (s *simulation) judgeUnsent() {
+	back := map[string]uint64{}
+	for _, e := range s.entries {
+		if e.Event.Kind == channels.Unsend {
+			back[e.Event.Address.Channel+e.Event.Refers] = e.Seq
+		}
+	}
+	for _, c := range s.commits {
+		for _, e := range c.events {
+			if seq := back[e.Event.Address.Channel+e.Event.ID]; seq > 0 && e.Seq > seq && c.answers() {
+				s.violated("event %d is answered, which event %d had taken back", e.Seq, seq)
+			}
+		}
+	}
 }
 
 // judgeOrder: turns of a session are committed in the order of their events, and shown so.

@@ -399,6 +399,10 @@ func (j simJournal) Due(ctx context.Context, now time.Time) iter.Seq2[dispatch.D
 	}
 }
 
+func (j simJournal) Known(ctx context.Context, channel, id string) (bool, error) {
+	return j.world.journal.Known(ctx, channel, id)
+}
+
 func (j simJournal) Next(ctx context.Context) (time.Time, error) { return j.world.journal.Next(ctx) }
 
 func (j simJournal) Begin(ctx context.Context, id string) error {

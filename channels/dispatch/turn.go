@@ -49,6 +49,7 @@ type turn struct {
 // Causes of a turn's end that are no failure of the engine.
 var (
 	errRevoked  = errors.New("turn was revoked by a command")
+	errUnsent   = errors.New("message was taken back")
 	errTimeout  = errors.New("turn took too long")
 	errNoAnswer = errors.New("the engine ended without an answer")
 )
@@ -101,6 +102,9 @@ func (d *Dispatcher) startCommit(t *turn) bool {
 // runTurn runs a turn to its end and returns the entries that have to be answered by another one.
 func (d *Dispatcher) runTurn(t *turn) (again []Entry) {
 	defer t.cancel(nil)
+	if gone := d.unsent(t); len(gone) > 0 {
+		return d.drop(t, gone)
+	}
 	var answer *answer
 	err := guard(func() (err error) {
 		answer, err = d.answer(t)

@@ -25,6 +25,7 @@ func Journal(t *testing.T, open func(t *testing.T) Both) {
 		{"PutChannelsAreApart", putChannels},
 		{"PutRefusesBadEvents", putRefuses},
 		{"PutKeepsAllOfAnEvent", putKeepsAll},
+		{"Known", known},
 		{"PendingInManyPages", pendingPages},
 		{"PendingWhileConsuming", pendingWhileConsuming},
 		{"PendingStops", pendingStops},

@@ -178,3 +178,28 @@ func failCounts(t *testing.T, s Both) {
 	}
 	session{t, s, journalSession}.wantEmpty()
 }
+
+func known(t *testing.T, s Both) {
+	k, ok := s.(dispatch.Knower)
+	if !ok {
+		t.Skip("the journal does not tell which events it knows")
+	}
+	want := func(channel, id string, want bool) {
+		t.Helper()
+		got, err := k.Known(t.Context(), channel, id)
+		must(t, "Known", err)
+		if got != want {
+			t.Errorf("Known(%q, %q) = %v, want %v", channel, id, got, want)
+		}
+	}
+	want("line-shop", "e1", false)
+	entries := put(t, s, "e1")
+	want("line-shop", "e1", true)
+	want("line-shop", "e2", false)
+	want("another", "e1", false)
+	commit(t, s, turn("t1", entries...))
+	want("line-shop", "e1", true)
+	must(t, "Close", s.Close())
+	_, err := k.Known(t.Context(), "line-shop", "e1")
+	wantErr(t, "Known after Close", err, sessionstore.ErrClosed)
+}
