@@ -85,7 +85,7 @@ func newRig(t *testing.T) *channeltest.Rig {
 			junk("an event not known yet", direct.Event(alice, "telepathy", true, map[string]any{"thought": "?"})),
 			junk("an odd event", linefake.RawEvent(`{"type":"message","source":null}`)),
 			junk("an event for a channel in standby", standby),
-			junk("a message taken back", direct.Unsend(alice, "1")),
+			junk("a message changed", group.Edit(bob, "1", "b")),
 		},
 		Secrets: []string{bot.Secret, bot.Token},
 		Logs:    logs.String,

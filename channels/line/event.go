@@ -34,6 +34,9 @@ type event struct {
 	Postback struct {
 		Data string `json:"data"`
 	} `json:"postback"`
+	Unsend struct {
+		MessageID string `json:"messageId"`
+	} `json:"unsend"`
 }
 
 type source struct {
@@ -59,6 +62,7 @@ var kinds = map[string]channels.Kind{
 	"postback": channels.Postback,
 	"follow":   channels.Follow,
 	"join":     channels.Join,
+	"unsend":   channels.Unsend,
 }
 
 // parse turns one event into what the sink takes. It returns errIgnored for one to be left out, any
@@ -112,6 +116,10 @@ func (a *Adapter) parse(raw json.RawMessage, received time.Time) (channels.Inbou
 		quote = m.QuoteToken
 	case channels.Postback:
 		in.Parts = []channels.Part{{Type: channels.Text, Text: ev.Postback.Data}}
+	case channels.Unsend:
+		if in.Refers = ev.Unsend.MessageID; in.Refers == "" || len(in.Refers) > maxID {
+			return in, odd(errors.New("no usable message ID"))
+		}
 	}
 	in.Reply = newHandle(ev.ReplyToken, quote, in.Time, received, ev.DeliveryContext.IsRedelivery).encode()
 	return in, nil

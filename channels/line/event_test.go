@@ -3,6 +3,7 @@ package line_test
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,36 @@ func TestMessagesBecomeParts(t *testing.T) {
 				t.Errorf("kind %q, message ID %q", in.Kind, in.MessageID)
 			}
 		})
+	}
+}
+
+// TestUnsendNamesTheMessage: in a group too, where it speaks to nobody (Messaging API reference, Unsend
+// event). There is no token to reply with.
+func TestUnsendNamesTheMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bob := w.fake.AddUser(linefake.UserConfig{})
+	for _, chat := range []*linefake.Chat{w.chat, w.bot.Group(w.alice, bob)} {
+		said := chat.Message(w.alice, linefake.Text{Text: "hello"})
+		back := chat.Unsend(w.alice, said.MessageID)
+		before := len(w.sink.got())
+		if res := w.bot.Deliver(t.Context(), said, back); !res.OK() {
+			t.Fatalf("got %+v, want 200", res)
+		}
+		got := w.sink.got()[before:]
+		if len(got) != 2 || got[1].Kind != channels.Unsend || got[1].Refers != got[0].MessageID ||
+			got[1].Address != got[0].Address || got[1].ID == got[0].ID || len(got[1].Parts) > 0 || got[1].Reply != nil {
+			t.Errorf("accepted %+v, want a message and that it was taken back", got)
+		}
+	}
+	for name, odd := range map[string]any{"no message": map[string]any{}, "too long": map[string]any{"messageId": strings.Repeat("1", 200)}} {
+		before := w.a.Stats()
+		if res := w.bot.Deliver(t.Context(), w.chat.Event(w.alice, "unsend", false, map[string]any{"unsend": odd})); !res.OK() {
+			t.Errorf("%s: got %+v, want 200", name, res)
+		}
+		if s := w.a.Stats(); s.Quarantined != before.Quarantined+1 {
+			t.Errorf("%s: stats %+v, want one more event set aside than %+v", name, s, before)
+		}
 	}
 }
 

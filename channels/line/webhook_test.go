@@ -209,7 +209,6 @@ func TestEventsThatMeanNothingAreLeftOut(t *testing.T) {
 		return ev
 	}
 	events := map[string]linefake.Event{
-		"unsend":            group.Unsend(w.alice, text.MessageID),
 		"messageEdited":     group.Edit(w.alice, text.MessageID, "hi"),
 		"unfollow":          w.bot.Direct(bob).Unfollow(),
 		"leave":             group.Leave(),
