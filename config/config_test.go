@@ -81,7 +81,7 @@ func TestEveryValueIsRead(t *testing.T) {
 	}
 	got, problems := config.Parse(filepath.Join(dir, "botd.yaml"), []byte(`
 store: bbolt:///var/lib/botd/botd.db
-server: {listen: "127.0.0.1:9000", public_url: "https://bot.example.com"}
+server: {listen: "127.0.0.1:9000", public_url: "https://bot.shop.test"}
 providers:
   azure: {api_key: "${KEY}", base_url: "https://r.openai.azure.com/openai/v1", api: responses}
   lan: {base_url: "http://10.0.0.2/v1", dialect: openai, api: chat, api_key_file: token,
@@ -122,7 +122,7 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 	}
 	want := &config.Config{
 		Store:  "bbolt:///var/lib/botd/botd.db",
-		Server: config.Server{Listen: "127.0.0.1:9000", PublicURL: "https://bot.example.com"},
+		Server: config.Server{Listen: "127.0.0.1:9000", PublicURL: "https://bot.shop.test"},
 		Providers: map[string]config.Provider{
 			"azure": {Type: config.OpenAI, OpenAI: &config.OpenAIProvider{
 				APIKey: config.NewSecret("k: ["), BaseURL: "https://r.openai.azure.com/openai/v1", API: "responses", Dialect: "azure",
@@ -195,8 +195,8 @@ func TestVariablesCannotChangeTheStructure(t *testing.T) {
 func TestExampleIsValidAndShowsEveryKey(t *testing.T) {
 	t.Parallel()
 	cfg, problems := config.Parse("example.yaml", []byte(config.Example()), config.Options{LookupEnv: lookup(exampleEnv)})
-	if len(problems) > 0 {
-		t.Fatal(problems)
+	if len(problems) != 1 || problems[0].Path != "server.public_url" || problems.Err() != nil {
+		t.Fatalf("problems, want a warning of the address alone: %v", problems)
 	}
 	for _, key := range keysOf(reflect.TypeOf(*cfg)) {
 		if !strings.Contains(config.Example(), "\n"+key+":") && !strings.Contains(config.Example(), " "+key+":") {

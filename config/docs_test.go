@@ -45,7 +45,9 @@ func TestTheConfigurationsInTheDocumentationAreRight(t *testing.T) {
 				Stores:    []string{"bbolt", "memory"}, Tools: []string{"clock"},
 			})
 			for _, p := range problems {
-				t.Error(p)
+				if p.Path != "server.public_url" || p.Severity != config.SeverityWarning { // the guides have an example's address
+					t.Error(p)
+				}
 			}
 		}
 	}

@@ -17,7 +17,7 @@ const DefaultConsoleListen = "127.0.0.1:8081"
 const nothingSet = `there is no configuration file and no known environment variable is set. Three ways to begin:
      botd demo   see everything at work, with no account and no key
      botd chat   talk to the bot in this terminal
-     botd init   write a commented configuration, botd.yaml; then: botd run
+     botd init   write a short configuration, botd.yaml; then: botd run
    or set OPENAI_API_KEY and one of
      LINE_CHANNEL_SECRET with LINE_CHANNEL_ACCESS_TOKEN, or DISCORD_TOKEN
    and run botd again`

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,8 +148,14 @@ func (v *validator) publicURL() {
 		v.problem("server.public_url", "write only https://host; webhook paths are added to it", "server.public_url must not have a path")
 	case u.Scheme != "https" && !isLoopback(u.Hostname()):
 		v.warning("server.public_url", "put a TLS proxy in front and write its https:// address", "server.public_url is not https, which platforms demand of webhooks")
+	case exampleHost.MatchString(u.Hostname()):
+		v.warning("server.public_url", "write the https:// address under which this server is reached, or remove it when no channel is LINE",
+			"server.public_url is an example: nobody can be reached at %s", u.Hostname())
 	}
 }
+
+// exampleHost matches names that are reserved for documents (RFC 2606).
+var exampleHost = regexp.MustCompile(`(?i)(^|\.)(example\.(com|net|org)|example|invalid)$`)
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)

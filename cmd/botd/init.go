@@ -11,11 +11,14 @@ import (
 
 // initCmd writes a configuration to begin with.
 type initCmd struct {
-	Config string `short:"c" default:"botd.yaml" placeholder:"FILE" help:"The file to write."`
+	Config  string `short:"c" default:"botd.yaml" placeholder:"FILE" help:"The file to write."`
+	Offline bool   `help:"Use the built-in offline model, which needs no key."`
 }
 
 // Help is the long help.
-func (initCmd) Help() string { return "A file that exists is never replaced." }
+func (initCmd) Help() string {
+	return `The file has one model provider, one agent and a console channel; LINE and Discord are commented out, with where to get each value. botd config example shows every key. A file that exists is never replaced.`
+}
 
 // Run is called by the command line.
 func (c initCmd) Run(p *process) error {
@@ -26,10 +29,18 @@ func (c initCmd) Run(p *process) error {
 	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	_, err = f.WriteString(config.Example())
+	_, err = f.WriteString(config.Starter(c.Offline))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s written: keep what you need of it, then check it with botd check --config %[1]s\n", c.Config)
+	first := "set OPENAI_API_KEY and "
+	if c.Offline {
+		first = ""
+	}
+	check := "botd check"
+	if c.Config != defaultFile {
+		check += " --config " + shellQuote(c.Config)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s written: %scheck it with: %s\n", c.Config, first, check)
 	return err
 }

@@ -45,7 +45,7 @@ func commands(p *process) *cobra.Command {
 	add(root, p, "run", "Run the gateway.", &runCmd{})
 	add(root, p, "chat", "Talk to the bot in this terminal.", &chatCmd{})
 	add(root, p, "demo", "Try the whole gateway in the browser, without any account.", &demoCmd{})
-	add(root, p, "init", "Write a commented configuration to begin with.", &initCmd{})
+	add(root, p, "init", "Write a short configuration to begin with.", &initCmd{})
 	add(root, p, "check", "Check the configuration without going online.", &checkCmd{})
 	show := group(root, "config", "Show the configuration, or an example of one.")
 	add(show, p, "example", "Print a commented configuration that shows every key.", &configExampleCmd{})

@@ -34,14 +34,14 @@ agents: {a: {models: [local/x]}}
 func TestReportNamesWhatToRegister(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	got := doctor.Check(write(t, "store: bbolt://"+dir+"/botd.db\nserver: {public_url: \"https://bot.example.com/\"}"+agents+`
+	got := doctor.Check(write(t, "store: bbolt://"+dir+"/botd.db\nserver: {public_url: \"https://bot.shop.test/\"}"+agents+`
 channels:
   shop: {type: line, channel_secret: "${A}", channel_access_token: "x-${B}"}
   here: {type: console}
 `), options())
 	want := []doctor.Channel{
 		{Name: "here", Type: config.Console, Agent: "a"},
-		{Name: "shop", Type: config.LINE, Agent: "a", WebhookPath: "/webhook/shop", WebhookURL: "https://bot.example.com/webhook/shop"},
+		{Name: "shop", Type: config.LINE, Agent: "a", WebhookPath: "/webhook/shop", WebhookURL: "https://bot.shop.test/webhook/shop"},
 	}
 	if diff := cmp.Diff(want, got.Channels); diff != "" || !got.OK {
 		t.Errorf("ok %v, channels (-want +got):\n%s\n%s", got.OK, diff, got.Problems)
