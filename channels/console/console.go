@@ -46,6 +46,10 @@ type Options struct {
 	// Rewrite says that Out understands the ANSI sequences to erase a line, and shows the sign of work.
 	Rewrite bool
 
+	// Answered, when set, is called after each line was handed in, and the next line is handed in once it returns:
+	// it can wait for the answer, as a person would.
+	Answered func(context.Context)
+
 	// Listen is the loopback host:port that Run serves HTTP on; empty for none.
 	Listen string
 	// Keep is how many messages are kept for clients that come back, in each room; DefaultKeep when 0.
@@ -229,6 +233,8 @@ func (a *Adapter) converse(ctx context.Context, sink channels.Sink) {
 		in.Reply = handle{Event: in.ID}.encode()
 		if err := sink.Accept(ctx, in); err != nil && ctx.Err() == nil {
 			a.terminal.say("(not taken, please try again)")
+		} else if a.opts.Answered != nil && ctx.Err() == nil {
+			a.opts.Answered(ctx)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type chatCmd struct {
 
 // Help is the long help.
 func (chatCmd) Help() string {
-	return `Agents and models come from the configuration, whose channels are left alone; only when there is none, neither a file nor a variable, the built-in offline model answers. /reset forgets the conversation, /help tells more, Ctrl-D ends. When input is not a terminal, each line is a message, and botd ends once all are answered.`
+	return `Agents and models come from the configuration, whose channels are left alone; only when there is none, neither a file nor a variable, the built-in offline model answers. /reset forgets the conversation, /help tells more, Ctrl-D ends. When input is not a terminal, each line is a message that waits for the answer to the one before, and botd ends once all are answered.`
 }
 
 // terminalChannel is the name of the channel, and part of the session ID in the file of --data.
@@ -55,11 +55,20 @@ func (c chatCmd) Run(p *process) error {
 		terminal.Prompt = "> "
 		fmt.Fprintln(p.stderr, c.greeting(cfg))
 	}
+	var gateway *app.App
+	awaitAnswers := func(ctx context.Context) {
+		if err := gateway.AwaitIdle(ctx); err != nil && ctx.Err() == nil {
+			log.Error("wait for the answers", "err", err)
+		}
+	}
+	if terminal.Prompt == "" { // nobody reads an answer before writing on
+		terminal.Answered = awaitAnswers
+	}
 	adapter, err := console.New(terminal)
 	if err != nil {
 		return err
 	}
-	gateway, err := app.New(cfg, app.Options{
+	gateway, err = app.New(cfg, app.Options{
 		Logger: log, Version: buildVersion(), Started: p.started,
 		Channels: []dispatch.Channel{{Adapter: adapter, Agent: c.Agent, NoPreview: !live}},
 	})
@@ -73,9 +82,7 @@ func (c chatCmd) Run(p *process) error {
 	go func() {
 		select {
 		case <-adapter.InputEnded():
-			if err := gateway.AwaitIdle(ctx); err != nil && ctx.Err() == nil {
-				log.Error("wait for the last answers", "err", err)
-			}
+			awaitAnswers(ctx)
 			end()
 		case <-ctx.Done():
 		}
