@@ -105,6 +105,7 @@ func open(opts Options) (*DB, error) {
 	if err := create(opts, master); err != nil {
 		return nil, err
 	}
+	warm(opts)
 	b, err := openBolt(opts, opts.Path)
 	if err != nil {
 		return nil, err
