@@ -60,6 +60,8 @@ var onlyIn = map[string]struct {
 	"github.com/redis/go-redis/v9":       {[]string{"sessionstore/redisstore"}, "Redis stays with its store"},
 	"github.com/goccy/go-yaml":           {[]string{"config"}, "positions and strictness live in one place"},
 	"github.com/yuin/goldmark":           {[]string{"channels/render"}, "one reading of Markdown"},
+	"text/template":                      {nil, "it finds methods by name, for which the linker keeps every method of every type: 34 MB become 56"},
+	"html/template":                      {nil, "as text/template"},
 }
 
 type goPackage struct {
