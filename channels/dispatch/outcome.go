@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,9 +175,9 @@ func (d *Dispatcher) ended(t *turn, r TurnReport, err error) {
 // storedTurn finds the items of the turn that answers e in a history, and returns the turn's ID and the
 // number of messages that it answers, 0 when there are none.
 func storedTurn(history []sessionstore.Item, e Entry) (turn string, n int) {
-	for i := len(history) - 1; i >= 0; i-- {
-		if n := turnSize(e, history[i].Turn); n > 0 {
-			return history[i].Turn, n
+	for _, it := range slices.Backward(history) {
+		if n := turnSize(e, it.Turn); n > 0 {
+			return it.Turn, n
 		}
 	}
 	return "", 0
@@ -185,15 +186,15 @@ func storedTurn(history []sessionstore.Item, e Entry) (turn string, n int) {
 // answerText returns the text of the last assistant message among a turn's items, empty when it has
 // none.
 func answerText(history []sessionstore.Item, turn string) string {
-	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Turn != turn {
+	for _, it := range slices.Backward(history) {
+		if it.Turn != turn {
 			continue
 		}
 		var message struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		}
-		if json.Unmarshal(history[i].Raw, &message) == nil && message.Role == "assistant" {
+		if json.Unmarshal(it.Raw, &message) == nil && message.Role == "assistant" {
 			return contentText(message.Content)
 		}
 	}
