@@ -317,3 +317,15 @@ func TestLoadFileThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestTypeFromAVariable(t *testing.T) {
+	t.Parallel()
+	cfg := parse(t, `
+providers: {local: {type: "${KIND}"}}
+agents: {a: {models: [local/x]}}
+channels: {c: {type: "${PLATFORM}", token: "${T}"}}
+`, map[string]string{"KIND": "offline", "PLATFORM": "discord", "T": "d"})
+	if d := cfg.Channels["c"].Discord; d == nil || d.Token.Reveal() != "d" || cfg.Providers["local"].Type != config.Offline {
+		t.Errorf("config = %+v", cfg)
+	}
+}

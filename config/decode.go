@@ -34,6 +34,8 @@ type decoder struct {
 	// anchors are the nodes that aliases refer to; expanding holds those being followed.
 	anchors   map[string]ast.Node
 	expanding []string
+	// repeated are the keys of sections given twice, below the one where that was reported.
+	repeated map[*ast.MappingValueNode]bool
 }
 
 func (d *decoder) report(s Severity, at mark, path, message, remedy string) {
@@ -69,6 +71,8 @@ type entry struct {
 	key   string
 	at    mark
 	value ast.Node
+	// again: the key was given before, so that the value is only checked.
+	again bool
 }
 
 // decode fills the struct that into points to.
@@ -140,7 +144,8 @@ func (d *decoder) resolve(n ast.Node, path string) (_ ast.Node, done func(), ok 
 	}
 }
 
-// mapping returns the keys of a mapping, and reports what is none, and keys given twice.
+// mapping returns the keys of a mapping, and reports what is none, and keys given twice. A section given twice
+// is returned as one, so that nothing in it is called missing.
 func (d *decoder) mapping(n ast.Node, path string) ([]entry, bool) {
 	var values []*ast.MappingValueNode
 	switch t := n.(type) {
@@ -155,7 +160,7 @@ func (d *decoder) mapping(n ast.Node, path string) ([]entry, bool) {
 		return nil, false
 	}
 	entries := make([]entry, 0, len(values))
-	first := map[string]mark{}
+	first := map[string]int{}
 	for _, mv := range values {
 		at := tokenMark(mv.Key.GetToken())
 		if mv.Key.IsMergeKey() {
@@ -163,14 +168,46 @@ func (d *decoder) mapping(n ast.Node, path string) ([]entry, bool) {
 			continue
 		}
 		key := scalarText(mv.Key)
-		if earlier, ok := first[key]; ok {
-			d.errorf(at, join(path, key), "remove one of the two", "key %q is given twice %s; first on line %d", printable(key), within(path), earlier.line)
+		if n, ok := first[key]; ok {
+			if !d.repeated[mv] {
+				d.errorf(at, join(path, key), "remove one of the two", "key %q is given twice %s; first on line %d", printable(key), within(path), entries[n].at.line)
+			}
+			if both, ok := d.united(entries[n].value, mv.Value); ok {
+				entries[n].value = both
+			} else {
+				entries = append(entries, entry{key: key, at: at, value: mv.Value, again: true})
+			}
 			continue
 		}
-		first[key] = at
+		first[key] = len(entries)
 		entries = append(entries, entry{key: key, at: at, value: mv.Value})
 	}
 	return entries, true
+}
+
+// united returns two sections as one; ok is false when they are none.
+func (d *decoder) united(a, b ast.Node) (_ ast.Node, ok bool) {
+	first, ok := a.(*ast.MappingNode)
+	second, ok2 := b.(*ast.MappingNode)
+	if !ok || !ok2 {
+		return nil, false
+	}
+	if d.repeated == nil {
+		d.repeated = map[*ast.MappingValueNode]bool{}
+	}
+	for _, mv := range second.Values {
+		d.repeated[mv] = true
+	}
+	both := *first
+	both.Values = slices.Concat(first.Values, second.Values)
+	return &both, true
+}
+
+// probe reports what is wrong with a value that is not taken.
+func (d *decoder) probe(decode func()) {
+	marks := maps.Clone(d.marks)
+	decode()
+	d.marks = marks
 }
 
 var (
@@ -193,21 +230,30 @@ func (d *decoder) named(entries []entry, path string, v reflect.Value, tag refle
 			key, inFile = strings.CutSuffix(e.key, "_file")
 		}
 		at := join(path, key)
-		d.marks[at] = e.at
+		given := v.MapIndex(reflect.ValueOf(key)).IsValid()
+		if !given {
+			d.marks[at] = e.at
+		}
 		if !pattern.MatchString(key) {
 			d.errorf(e.at, at, remedy, "%q is not a usable name", printable(key))
 			continue
 		}
-		if v.MapIndex(reflect.ValueOf(key)).IsValid() {
-			d.errorf(e.at, at, "keep one of the two", "both %s and %s_file are given", printable(key), printable(key))
+		elem := reflect.New(v.Type().Elem()).Elem()
+		decode := func() {
+			if inFile {
+				d.fromFile(e, join(path, e.key), field{key: key, value: elem, tag: tag})
+			} else {
+				d.value(e.value, at, elem, tag)
+			}
+		}
+		if given {
+			if !e.again {
+				d.errorf(e.at, at, "keep one of the two", "both %s and %s_file are given", printable(key), printable(key))
+			}
+			d.probe(decode)
 			continue
 		}
-		elem := reflect.New(v.Type().Elem()).Elem()
-		if inFile {
-			d.fromFile(e, join(path, e.key), field{key: key, value: elem, tag: tag})
-		} else {
-			d.value(e.value, at, elem, tag)
-		}
+		decode()
 		v.SetMapIndex(reflect.ValueOf(key), elem)
 	}
 }
@@ -239,6 +285,9 @@ type field struct {
 func (d *decoder) structure(entries []entry, path string, v reflect.Value) {
 	values := map[string]entry{}
 	for _, e := range entries {
+		if e.again {
+			continue
+		}
 		values[e.key] = e
 		if _, ok := d.marks[join(path, e.key)]; !ok {
 			d.marks[join(path, e.key)] = e.at
@@ -252,15 +301,22 @@ func (d *decoder) structure(entries []entry, path string, v reflect.Value) {
 			known[f.key+"_file"] = true
 		}
 		d.field(f, values, path)
+		for _, e := range entries {
+			if e.again && (e.key == f.key || f.file && e.key == f.key+"_file") {
+				again := f
+				again.value = reflect.New(f.value.Type()).Elem()
+				d.probe(func() { d.field(again, map[string]entry{e.key: e}, path) })
+			}
+		}
 	}
 	for _, e := range entries {
-		if known[e.key] {
+		if known[e.key] || e.again {
 			continue
 		}
 		at := join(path, e.key)
 		if kind, ok := elsewhere[e.key]; ok {
-			if _, typed := values["type"]; !typed {
-				continue // that the type is missing is the problem
+			if kind == "" {
+				continue // that there is no usable type is the problem
 			}
 			d.errorf(e.at, at, "remove it, or change the type", "key %q is only for type %s", e.key, kind)
 			continue
@@ -275,7 +331,7 @@ func (d *decoder) structure(entries []entry, path string, v reflect.Value) {
 }
 
 // fields lists the keys of a section: its own, and those of the part that its type chooses. elsewhere
-// names the types of the keys of the other parts.
+// names the types of the keys of the other parts, or nothing when it is not known what the type is to be.
 func (d *decoder) fields(values map[string]entry, path string, v reflect.Value) (fields []field, elsewhere map[string]string) {
 	elsewhere = map[string]string{}
 	kind := ""
@@ -290,6 +346,9 @@ func (d *decoder) fields(values map[string]entry, path string, v reflect.Value) 
 				continue
 			}
 			for _, f := range inner {
+				if kind == "" {
+					when = ""
+				}
 				elsewhere[f.key] = when
 				if f.file {
 					elsewhere[f.key+"_file"] = when
@@ -303,7 +362,7 @@ func (d *decoder) fields(values map[string]entry, path string, v reflect.Value) 
 		if f.key == "type" {
 			kind = sf.Tag.Get("default")
 			if e, ok := values["type"]; ok {
-				kind = scalarText(e.value)
+				kind = d.expandQuietly(scalarText(e.value)) // what is wrong with it is told by the field itself
 			}
 			if !slices.Contains(strings.Split(sf.Tag.Get("enum"), ","), kind) {
 				kind = ""
@@ -328,6 +387,9 @@ func (d *decoder) field(f field, values map[string]entry, path string) {
 	if fileEntry, fileOK := values[fileKey]; f.file && fileOK {
 		if ok {
 			d.errorf(fileEntry.at, at, "keep one of the two", "both %s and %s are given", f.key, fileKey)
+			other := f
+			other.value = reflect.New(f.value.Type()).Elem()
+			d.probe(func() { d.field(other, map[string]entry{f.key: given}, path) })
 		}
 		d.marks[at] = fileEntry.at
 		d.fromFile(fileEntry, join(path, fileKey), f)

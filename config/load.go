@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -168,8 +169,24 @@ func (d *decoder) syntaxError(err error) {
 			remedy = `inside { } or [ ] a variable must be quoted: "${NAME}"`
 		}
 	}
+	if at.line >= 1 && at.line <= len(d.src.lines) {
+		switch line := d.src.lines[at.line-1]; {
+		case memoryUnquoted.MatchString(line):
+			d.report(SeverityError, at, "store", "a value that ends with a colon needs quotes", `write store: "memory:"`)
+			return
+		case colonInValue.MatchString(line):
+			remedy = "put the value in quotes, if it is text: a colon before a space or at the end of a line begins a section"
+		}
+	}
 	d.report(SeverityError, at, "", "not valid YAML: "+plainSyntaxMessage(se.Message), remedy)
 }
+
+var (
+	// memoryUnquoted matches the store that is most easily written wrong.
+	memoryUnquoted = regexp.MustCompile(`^store:\s+memory:\s*(#.*)?$`)
+	// colonInValue matches a key whose plain value holds what YAML takes for another key.
+	colonInValue = regexp.MustCompile(`^\s*(- +)?[\w.-]+:\s+[^\s"'{\[|>&*#][^#]*:(\s|$)`)
+)
 
 // plainSyntaxMessage drops what the parser may quote from the file, which could be part of a secret.
 func plainSyntaxMessage(s string) string {

@@ -296,6 +296,14 @@ func (d *decoder) expand(text string, at mark, path string) (_ string, used, ok 
 	return text, used, ok
 }
 
+// expandQuietly is expand without problems: variables that are not set are nothing.
+func (d *decoder) expandQuietly(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(m string) string {
+		value, _ := d.lookup(strings.TrimSuffix(strings.TrimPrefix(m, "${"), "}"))
+		return value
+	})
+}
+
 // bareVariable matches what a shell would replace and this program does not.
 var bareVariable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
 

@@ -73,13 +73,13 @@ const masked = "***"
 
 var (
 	// secretValue matches the value of a key that sounds like a secret, misspelled ones included.
-	secretValue = regexp.MustCompile(`(?i)([\w.-]*(?:secr|tok|key|passw|auth|cred|cookie)[\w.-]*["']?\s*:\s+)((?:\$\{\w*\}|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^,}\s#][^,}#]*))`)
+	secretValue = regexp.MustCompile(`(?i)([\w.-]*(?:secr|tok|key|passw|auth|cred|cookie)[\w.-]*["']?\s*:\s+)("(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|(?:\$\{[^}]*\}|[^,}\s#])(?:\$\{[^}]*\}|[^,}#])*)`)
 	// soundsSecret matches the names of what is a secret, among names of all kinds.
 	soundsSecret = regexp.MustCompile(`(?i)secr|tok|key|passw|auth|cred|cookie`)
 	// opaque matches a run of characters that is long enough to be a credential.
 	opaque = regexp.MustCompile(`[A-Za-z0-9+/=_.\-]{20,}`)
-	// reference matches a value that only names where the secret is.
-	reference = regexp.MustCompile(`^["']?\$\{\w*\}["']?\s*$`)
+	// reference matches a variable, and what only looks like one.
+	reference = regexp.MustCompile(`\$\$|\$\{[A-Za-z_]\w*\}`)
 	// amount matches a value that is too short a number to be a secret.
 	amount = regexp.MustCompile(`^[0-9.]{1,8}\s*$`)
 	// userinfo matches the credentials in a URL.
@@ -88,23 +88,55 @@ var (
 	letter   = regexp.MustCompile(`[A-Za-z]`)
 )
 
-// maskLine hides what may be a secret: the value of every key that sounds like one unless it is only a
-// reference to a variable or a file, and every long opaque word.
+// variableSign stands for a variable while the rest of a line is masked.
+const variableSign = '\uE000'
+
+// maskLine hides what may be a secret: the value of every key that sounds like one unless it is a file, and every
+// long opaque word. The names of variables stay, as they tell which one to set.
 func maskLine(line string) string {
+	var variables []string
+	line = strings.ReplaceAll(line, string(variableSign), "\uFFFD")
+	line = reference.ReplaceAllStringFunc(line, func(m string) string {
+		if m == "$$" {
+			return m
+		}
+		variables = append(variables, m)
+		return string(variableSign)
+	})
 	line = secretValue.ReplaceAllStringFunc(line, func(m string) string {
 		parts := secretValue.FindStringSubmatch(m)
 		key := strings.TrimRight(parts[1], " \t:\"'")
-		if strings.HasSuffix(key, "_file") || reference.MatchString(parts[2]) || amount.MatchString(parts[2]) {
+		if strings.HasSuffix(key, "_file") || amount.MatchString(parts[2]) {
 			return m
 		}
-		return parts[1] + masked
+		return parts[1] + maskAround(parts[2])
 	})
-	line = userinfo.ReplaceAllString(line, "://"+masked+"@")
-	return opaque.ReplaceAllStringFunc(line, func(word string) string {
+	line = userinfo.ReplaceAllStringFunc(line, func(m string) string {
+		return "://" + maskAround(strings.TrimSuffix(strings.TrimPrefix(m, "://"), "@")) + "@"
+	})
+	line = opaque.ReplaceAllStringFunc(line, func(word string) string {
 		path := word[0] == '/' || word[0] == '.'
 		if path || !digit.MatchString(word) || !letter.MatchString(word) {
 			return word
 		}
 		return masked
 	})
+	for _, v := range variables {
+		line = strings.Replace(line, string(variableSign), v, 1)
+	}
+	return line
+}
+
+// maskAround hides a value but for the variables in it, and for white space and quotes around these.
+func maskAround(value string) string {
+	pieces := strings.Split(value, string(variableSign))
+	if len(pieces) == 1 {
+		return masked
+	}
+	for i, p := range pieces {
+		if core := strings.Trim(p, " \t\"'"); core != "" {
+			pieces[i] = strings.Replace(p, core, masked, 1)
+		}
+	}
+	return strings.Join(pieces, string(variableSign))
 }

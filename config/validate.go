@@ -69,11 +69,11 @@ func (v *validator) store() {
 	scheme, rest, ok := strings.Cut(v.cfg.Store, ":")
 	switch {
 	case !ok || strings.ContainsAny(scheme, `/\.`):
-		v.problem("store", "write bbolt:///absolute/path, bbolt://./relative/path or memory:", "store must be a URL, not a bare path")
+		v.problem("store", `write bbolt:///absolute/path, bbolt://./relative/path or "memory:", the last in quotes`, "store must be a URL, not a bare path")
 	case v.opts.Stores != nil && !slices.Contains(v.opts.Stores, scheme):
-		v.problem("store", "use one of: "+strings.Join(v.opts.Stores, ":, ")+":", "store has the unknown scheme %s", quote(scheme))
+		v.problem("store", "use one of: "+storeSchemes(v.opts.Stores), "store has the unknown scheme %s", quote(scheme))
 	case scheme == "memory" && rest != "":
-		v.problem("store", "write memory: alone", "the memory store takes no path")
+		v.problem("store", `write "memory:" alone, in quotes`, "the memory store takes no path")
 	case scheme == "memory":
 		v.warning("store", "use bbolt:// to keep conversations", "the store is in memory: conversations and unanswered messages are lost at every restart")
 	case scheme == "bbolt":
@@ -81,6 +81,17 @@ func (v *validator) store() {
 			v.problem("store", "write bbolt:///absolute/path or bbolt://./relative/path", "%v", err)
 		}
 	}
+}
+
+// storeSchemes lists the schemes as they are written, of which one that stands alone needs quotes.
+func storeSchemes(schemes []string) string {
+	written := make([]string, len(schemes))
+	for i, s := range schemes {
+		if written[i] = s + "://…"; s == "memory" {
+			written[i] = `"memory:"`
+		}
+	}
+	return strings.Join(written, ", ")
 }
 
 // BoltPath returns the file path in a bbolt URL.
