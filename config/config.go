@@ -7,7 +7,7 @@ import "time"
 // beside its siblings' when the type is that.
 type Config struct {
 	// Store is where conversations and the journal of unanswered messages are kept, as a URL:
-	// bbolt:///absolute/path, bbolt://./relative/path (to the working directory) or memory: (nothing
+	// bbolt:///absolute/path, bbolt://./relative/path (to the working directory) or "memory:" (in quotes; nothing
 	// survives a restart).
 	Store string `yaml:"store" default:"bbolt://./data/botd.db"`
 	// Server is the HTTP listener for webhooks and health checks.

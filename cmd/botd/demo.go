@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"botd/cmd/botd/internal/demo"
@@ -65,8 +67,48 @@ func (c demoCmd) Run(p *process) error {
 	defer stop()
 	d, err := demo.New(o)
 	if err != nil {
-		return err
+		return c.blame(err)
 	}
 	fmt.Fprintf(p.stdout, "The botd demo is at %s\nCtrl-C stops it.\n", d.URL())
 	return d.Run(ctx)
+}
+
+// blame names the flags or variables that a problem of the demo's own configuration, which nobody wrote, comes
+// from.
+func (c demoCmd) blame(err error) error {
+	bad, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return err
+	}
+	given := func(flag, value, variable string) string {
+		if value != "" && os.Getenv(variable) == value {
+			return "the environment variable " + variable
+		}
+		return flag
+	}
+	sources := []struct{ suffix, name string }{
+		{".base_url", given("--base-url", c.BaseURL, "OPENAI_BASE_URL")},
+		{".api_key", "the environment variable OPENAI_API_KEY"},
+		{".models[0]", given("--model", c.Model, "BOTD_MODEL")},
+		{"store", "--data"},
+	}
+	told := &config.Error{}
+	for _, p := range bad.Problems {
+		p.File, p.Line, p.Column, p.Snippet = "", 0, 0, ""
+		for _, s := range sources {
+			if strings.HasSuffix(p.Path, s.suffix) {
+				named := strings.ReplaceAll(p.Message, p.Path, s.name)
+				if named == p.Message {
+					named = s.name + ": " + p.Message
+				}
+				p.Message = named
+				told.Problems = append(told.Problems, p)
+				break
+			}
+		}
+	}
+	if len(told.Problems) == 0 {
+		return err
+	}
+	return told
 }

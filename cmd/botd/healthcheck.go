@@ -20,7 +20,7 @@ type healthcheckCmd struct {
 
 // Help is the long help.
 func (healthcheckCmd) Help() string {
-	return `Exit code 0: healthy; 1: not. The configuration is read only to find the listener.`
+	return `Exit code 0: ready, or degraded, which means that some channel or MCP server does not work while others do: a restart would only take these away too. Exit code 1: starting, draining, failed, or no answer. The configuration is read only to find the listener.`
 }
 
 // Run is called by the command line.

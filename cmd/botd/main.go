@@ -38,10 +38,20 @@ Exit codes: 0 success, 1 failure while running, 2 the configuration has problems
 // commands are the command line: one line for each command, each in a file of its own.
 func commands(p *process) *cobra.Command {
 	root := &cobra.Command{
-		Use: "botd", Long: wrap(description), RunE: help,
+		Use: "botd", Long: wrap(description),
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	version := root.Flags().Bool("version", false, "Print version and build.")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*version {
+			return help(cmd, args)
+		}
+		if err := (versionCmd{}).Run(p); err != nil {
+			return runError{err}
+		}
+		return nil
+	}
 	add(root, p, "run", "Run the gateway.", &runCmd{})
 	add(root, p, "chat", "Talk to the bot in this terminal.", &chatCmd{})
 	add(root, p, "demo", "Try the whole gateway in the browser, without any account.", &demoCmd{})

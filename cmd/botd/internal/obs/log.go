@@ -34,7 +34,16 @@ func NewLogger(o LogOptions) (*slog.Logger, error) {
 	if text {
 		return slog.New(slog.NewTextHandler(w, h)), nil
 	}
+	h.ReplaceAttr = durationAsText
 	return slog.New(slog.NewJSONHandler(w, h)), nil
+}
+
+// durationAsText has a duration read "2.5s", as in the text format, where JSON would have bare nanoseconds.
+func durationAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // ParseLevel returns the level named debug, info, warn or error.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"botd/cmd/botd/internal/obs"
 )
@@ -43,6 +44,30 @@ func TestLoggerNeverWritesKnownSecrets(t *testing.T) {
 			log.Info("a short word stays")
 			if !strings.Contains(out.String(), "a short word stays") {
 				t.Error("a value too short to be a secret was replaced")
+			}
+		})
+	}
+}
+
+// delay is a value that tells what it is only when it is logged.
+type delay time.Duration
+
+func (d delay) LogValue() slog.Value { return slog.DurationValue(time.Duration(d)) }
+
+func TestDurationsAreReadable(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "text"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			log, err := obs.NewLogger(obs.LogOptions{Writer: &out, Format: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := 2500 * time.Millisecond
+			log.With("held", d).WithGroup("g").Info("m", "took", d, slog.Group("h", "in", d), "late", delay(d))
+			if got := strings.Count(out.String(), "2.5s"); got != 4 || strings.Contains(out.String(), "2500") {
+				t.Errorf("%d of 4 durations are readable: %s", got, out.String())
 			}
 		})
 	}
