@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"botd/cmd/botd/internal/demo"
@@ -216,6 +219,57 @@ func TestResetForgetsOneSession(t *testing.T) {
 	p.answer("line-direct", "not told me your name")
 	p.say("discord-direct", "Dana", "what is my name?", false)
 	p.answer("discord-direct", "Dana")
+}
+
+// TestTheHostMayResetAGroup asserts that the person whom a page begins with is in charge of what is shared
+// with others, and that the others are not. In the room on Discord everybody has a memory of their own.
+func TestTheHostMayResetAGroup(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t, demo.Options{}).URL())
+	for place, host := range map[string]string{"line-group": "Aiko", "discord-room": "Dana"} {
+		p.say(place, host, "remember the umbrella", true)
+		p.answer(place, "umbrella")
+		if place == "line-group" {
+			for _, command := range []string{"/undo", "/reset"} {
+				p.say(place, "Ben", command, true)
+				p.answer(place, "only an admin")
+			}
+		}
+		p.say(place, host, "what do you remember?", true)
+		p.answer(place, "umbrella")
+		p.say(place, host, "/undo", true)
+		p.answer(place, "forgotten")
+		p.say(place, host, "/reset", true)
+		p.answer(place, "forgotten")
+		p.say(place, host, "what do you remember?", true)
+		p.answer(place, "nothing yet")
+	}
+}
+
+// TestDiscordOffersWhatHelpNames asserts that the slash commands which Discord offers are those that the
+// gateway understands.
+func TestDiscordOffersWhatHelpNames(t *testing.T) {
+	t.Parallel()
+	d := start(t, demo.Options{})
+	p := open(t, d.URL())
+	p.say("discord-direct", "Dana", "/help", false)
+	help := p.await(func(c change) bool { return c.Place == "discord-direct" && c.Message != nil && c.Message.Bot })
+	var want []string
+	for _, line := range regexp.MustCompile(`(?m)^/(\w+)`).FindAllStringSubmatch(help.Message.Text, -1) {
+		want = append(want, line[1])
+	}
+	slices.Sort(want)
+	if len(want) < 3 {
+		t.Fatalf("the help names the commands %q: %s", want, help.Message.Text)
+	}
+	// They are registered beside everything else.
+	var got []string
+	for deadline := time.Now().Add(patience); len(got) == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		got = slices.Sorted(slices.Values(d.DiscordCommands()))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("commands that Discord offers (-in the help +offered):\n%s", diff)
+	}
 }
 
 func TestDataIsRememberedAcrossARestart(t *testing.T) {

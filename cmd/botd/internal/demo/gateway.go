@@ -35,10 +35,12 @@ channels:
     webhook_path: ${WEBHOOK_PATH}
     api_base: ${LINE_BASE}
     data_api_base: ${LINE_BASE}
+    admins: ["${LINE_ADMIN}"]
   discord:
     type: discord
     token: ${DISCORD_TOKEN}
     api_base: ${DISCORD_BASE}
+    admins: ["${DISCORD_ADMIN}"]
 limits: {grace: 3s}
 `
 
@@ -50,6 +52,7 @@ func newGateway(o Options, data string, w *world) (*app.App, error) {
 	variables := map[string]string{
 		"STORE": "bbolt://" + path, "MODEL": "model/offline", "API_KEY": o.APIKey, "BASE_URL": o.BaseURL,
 		"WEBHOOK_PATH": webhookPath, "LINE_SECRET": w.bot.Secret, "LINE_TOKEN": w.bot.Token, "LINE_BASE": w.line.URL(),
+		"LINE_ADMIN": w.host("line"), "DISCORD_ADMIN": w.host("discord"),
 		"DISCORD_TOKEN": w.discordToken, "DISCORD_BASE": w.discord.URL(),
 	}
 	provider, models := "type: offline", map[string]agent.Model{"model": offline.New(offline.Options{WordDelay: o.WordDelay})}

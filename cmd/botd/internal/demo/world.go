@@ -241,6 +241,17 @@ func (w *world) at(platform, room string) *place {
 	return nil
 }
 
+// host returns the platform's ID of the person whom a platform's page begins with. They run the service
+// there: what they share with others is theirs to reset.
+func (w *world) host(platform string) string {
+	for _, p := range w.places {
+		if p.Platform == platform {
+			return p.People[0].ID
+		}
+	}
+	return ""
+}
+
 func (w *world) close() {
 	if w.line != nil {
 		_ = w.line.Close()
