@@ -286,6 +286,63 @@ func TestKeyboardAndPhone(t *testing.T) {
 	}
 }
 
+// TestEverythingFits asserts that on screens of all sizes nothing is cut off that can be pressed, and that
+// the chats keep room for what is said.
+func TestEverythingFits(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	b.open(start(t, demo.Options{}).URL())
+	b.is("the chats are there", `document.querySelectorAll(".hints button").length > 0`)
+	for _, size := range []struct{ width, height, log int }{
+		{1920, 1080, 600}, {1440, 860, 400}, {1100, 800, 350}, {1000, 700, 230}, {730, 900, 350}, {390, 844, 400}, {360, 640, 200},
+	} {
+		b.do("set the size", chromedp.EmulateViewport(int64(size.width), int64(size.height)))
+		for _, tabs := range [][2]string{{"line-direct", "discord-direct"}, {"line-group", "discord-room"}} {
+			for i, platform := range []string{"line", "discord"} {
+				where := fmt.Sprintf("%s at %d×%d", tabs[i], size.width, size.height)
+				eval[bool](b, fmt.Sprintf(`(document.querySelector(".tabs [data-for=%s]").click(), document.querySelector("#tab-%s").click(), true)`, platform, tabs[i]))
+				for _, complaint := range eval[[]string](b, fmt.Sprintf(fitting, platform)) {
+					t.Errorf("%s: %s", where, complaint)
+				}
+				if high := eval[int](b, fmt.Sprintf(`document.querySelector("#%s .log").clientHeight`, platform)); high < size.log {
+					t.Errorf("%s: the log is %d pixels high, want %d", where, high, size.log)
+				}
+			}
+		}
+	}
+}
+
+// fitting returns what does not fit in a panel: boxes that hide some of what is in them, and buttons that
+// reach into one another.
+const fitting = `(() => {
+	const panel = document.querySelector("#%s"), out = [];
+	for (const box of [panel.querySelector("header"), ...panel.querySelectorAll("header button, .hints"), ...document.querySelectorAll(".facts, .facts li")])
+		if (box.offsetParent && (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight))
+			out.push("cut off: " + (box.className || box.tagName) + " " + box.textContent + " " + [box.scrollWidth, box.clientWidth, box.scrollHeight, box.clientHeight]);
+	const buttons = [...panel.querySelectorAll("header .brand, header button, .hints button")].filter((e) => e.offsetParent).map((e) => [e.textContent, e.getBoundingClientRect()]);
+	for (const [text, a] of buttons)
+		for (const [other, b] of buttons)
+			if (text !== other && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom) out.push(text + " lies on " + other);
+	if (new Set([...panel.querySelectorAll(".hints button")].filter((e) => e.offsetParent).map((e) => e.offsetTop)).size > 2) out.push("more than two rows of suggestions");
+	return out;
+})()`
+
+// TestThemes asserts that the button shows the moon by day and the sun by night.
+func TestThemes(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	b.open(start(t, demo.Options{}).URL())
+	const shown = `[...document.querySelectorAll("#theme svg")].filter((e) => getComputedStyle(e).display !== "none").map((e) => e.classList[0]).join()`
+	first := eval[string](b, shown)
+	b.click("#theme")
+	second := eval[string](b, shown)
+	b.click("#theme")
+	third := eval[string](b, shown)
+	if first == second || first != third || first != "moon" && first != "sun" || second != "moon" && second != "sun" {
+		t.Errorf("shown %s, then %s, then %s, want moon and sun by turns", first, second, third)
+	}
+}
+
 // TestScreenshot takes the picture for the documentation.
 func TestScreenshot(t *testing.T) {
 	if *screenshot == "" {

@@ -88,7 +88,7 @@ func isLoopback(address string) bool {
 
 // render fills the page's marks.
 func (d *Demo) render() string {
-	model := "built-in <b>offline model</b>, no key, no network"
+	model := `<span class="more">built-in </span><b>offline model</b><span class="more">, no key, no network</span>`
 	if d.opts.real() {
 		model = "model <b>" + html.EscapeString(d.opts.Model) + "</b>"
 	}

@@ -3,7 +3,7 @@ import { avatar, el, linkified, post, select, tablist, time } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const hints = {
-  direct: ["my name is Mika", "what is my name?", "what time is it in Tokyo?", "remember the train leaves at 9:40", "what do you remember?"],
+  direct: ["my name is Mika", "what is my name?", "time in Tokyo?", "remember the keys", "what do you remember?"],
   group: ["my name is Mika", "what is my name?", "what do you remember?"],
 };
 
@@ -42,6 +42,19 @@ export class Chat {
       this.onShow(this);
     });
     panel.querySelector(".reset").addEventListener("click", () => this.reset());
+    // Who reads the newest message goes on reading it when the panel is shown or changes its size.
+    this.log.addEventListener("scroll", () => (this.bottom = this.atBottom()));
+    new ResizeObserver(() => this.bottom && this.scroll()).observe(this.log);
+  }
+
+  /** atBottom tells whether the newest message is in sight. */
+  atBottom() {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
+  }
+
+  scroll() {
+    this.log.scrollTop = this.log.scrollHeight;
+    this.bottom = true;
   }
 
   /** load takes the state of the platform's places. */
@@ -59,8 +72,8 @@ export class Chat {
       place.tab = el(
         "button",
         { type: "button", role: "tab", id: `tab-${place.id}`, title: place.subtitle, click: () => this.show(place) },
-        el("span", { class: "sigil", "aria-hidden": "true" }, this.platform === "discord" ? (place.group ? "#" : "@") : ""),
-        el("span", {}, place.title),
+        this.platform === "discord" ? el("span", { class: "sigil", "aria-hidden": "true" }, place.group ? "#" : "@") : null,
+        el("span", { class: "title" }, place.title),
       );
       this.tabs.append(place.tab);
     }
@@ -150,7 +163,7 @@ export class Chat {
 
   draw() {
     const place = this.at;
-    const bottom = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80 || place !== this.drawn;
+    const bottom = this.bottom || this.atBottom() || place !== this.drawn;
     this.drawn = place;
     const rows = [];
     let last = null;
@@ -168,7 +181,7 @@ export class Chat {
     if (rows.length === 0) rows.push(this.welcome());
     this.drawTyping(rows);
     this.log.replaceChildren(...rows);
-    if (bottom) this.log.scrollTop = this.log.scrollHeight;
+    if (bottom) this.scroll();
   }
 
   welcome() {

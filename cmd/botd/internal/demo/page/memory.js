@@ -46,7 +46,8 @@ export class Memory {
     this.drawn = session.id;
     this.newest = newest;
     this.items.replaceChildren(...rows);
-    if (moved) this.items.scrollTop = this.items.scrollHeight;
+    // To the end, or to where the newest item begins when it is longer than the panel.
+    if (moved) this.items.scrollTop = this.items.lastElementChild.offsetTop - this.items.firstElementChild.offsetTop;
   }
 
   row(item, fresh) {
