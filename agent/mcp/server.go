@@ -147,7 +147,7 @@ func (s *Server) serve(ctx context.Context) error {
 	session, err := client.Connect(ctx, s.transport(), nil)
 	if !limit.Stop() {
 		if err == nil {
-			_ = session.Close() //nolint:errcheck // it has ended: nobody is left to be told
+			_ = session.Close()
 		}
 		err = fmt.Errorf("no answer within %s", connectTimeout)
 	}
@@ -159,7 +159,7 @@ func (s *Server) serve(ctx context.Context) error {
 	stop := func() {
 		s.live.Store(nil)
 		_ = session.Close()
-		<-ended
+		<-ended //nolint:errcheck // why it has ended is told by what ended it
 	}
 	select {
 	case <-s.broken: // told of an earlier connection

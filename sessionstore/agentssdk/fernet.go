@@ -110,7 +110,7 @@ func (k *Key) seal(id sessionstore.ID, plain []byte, now time.Time) (string, err
 	for i := len(plain); i < len(body); i++ {
 		body[i] = byte(pad)
 	}
-	cipher.NewCBCEncrypter(block, iv).CryptBlocks(body, body) //nolint:gosec // the IV was read from crypto/rand above
+	cipher.NewCBCEncrypter(block, iv).CryptBlocks(body, body)
 	return base64.URLEncoding.EncodeToString(append(data, signature(sign, data)...)), nil
 }
 

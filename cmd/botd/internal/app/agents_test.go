@@ -237,7 +237,7 @@ providers: {p: {type: offline}}
 agents: {front: {models: [p/m]}}
 session: {history: `+history+`}
 `, nil, map[string]agent.Model{"p": model})
-			for _, mark := range strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa") {
+			for mark := range strings.FieldsSeq("alpha beta gamma delta epsilon zeta eta theta iota kappa") {
 				c.say(t, long(mark))
 			}
 			asked := model.Requests()
