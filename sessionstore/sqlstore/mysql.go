@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/attempt"
 )
 
 // mysqlDB is a MySQL or MariaDB database.
@@ -254,20 +255,20 @@ const (
 )
 
 // judgeMySQL tells what an error means for the transaction that it ended.
-func judgeMySQL(err error) outcome {
+func judgeMySQL(err error) attempt.Outcome {
 	if _, ok := errors.AsType[*unsentError](err); ok {
-		return again
+		return attempt.Again
 	}
 	if me, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		if me.Number == mysqlDeadlock || me.Number == mysqlLockTimeout {
-			return again
+			return attempt.Again
 		}
-		return failed
+		return attempt.Failed
 	}
 	if !lost(err) {
-		return failed
+		return attempt.Failed
 	}
-	return unknown
+	return attempt.Unknown
 }
 
 // mysqlError says how to mend what an operator can mend, without the piece of the text that MySQL puts

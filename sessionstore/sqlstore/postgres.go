@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"botd/sessionstore"
+	"botd/sessionstore/internal/attempt"
 )
 
 // postgresDB is a PostgreSQL database. It keeps no state in a connection, so that a pooler may give it
@@ -307,25 +308,25 @@ func (db *postgresDB) close() error {
 }
 
 // judgePostgres tells what an error means for the transaction that it ended.
-func judgePostgres(err error) outcome {
+func judgePostgres(err error) attempt.Outcome {
 	_, unsent := errors.AsType[*unsentError](err)
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	if unsent || unconnected || pgconn.SafeToRetry(err) {
-		return again
+		return attempt.Again
 	}
 	if errors.Is(err, ErrSealed) {
-		return failed
+		return attempt.Failed
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case pe.Code == "40001" || pe.Code == "40P01": // serialization failure, deadlock
-			return again
+			return attempt.Again
 		case strings.HasPrefix(pe.Code, "57P"): // the server is going down
-			return unknown
+			return attempt.Unknown
 		}
-		return failed
+		return attempt.Failed
 	}
-	return unknown
+	return attempt.Unknown
 }
 
 // contextError prefers the context's own error to what a driver makes of it.

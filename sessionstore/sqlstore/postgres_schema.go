@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"botd/sessionstore/internal/attempt"
 )
 
 // postgresSchema is what the SDK's SQLAlchemySession makes (extensions/memory/sqlalchemy_session.py,
@@ -107,11 +109,11 @@ func (db *postgresDB) makeTables(ctx context.Context, t tables) error {
 }
 
 // judgePostgresSchema lets a race for the making of tables be run again.
-func judgePostgresSchema(err error) outcome {
+func judgePostgresSchema(err error) attempt.Outcome {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pe.Code {
 		case "23505", "42P07", "42710": // unique violation in the catalogue, duplicate table, duplicate object
-			return again
+			return attempt.Again
 		}
 	}
 	return judgePostgres(err)
