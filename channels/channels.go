@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 )
@@ -56,6 +57,9 @@ const (
 	// Unsend is a person taking back the message that Refers names by its MessageID, or its ID where it has no
 	// other. The event has no parts and is never answered; it may arrive before the message itself.
 	Unsend Kind = "unsend"
+	// Edit is a person changing the message that Refers names by its MessageID; the parts are the new content
+	// of all of it. It may arrive before the message itself, and late.
+	Edit Kind = "edit"
 )
 
 // Speaker is the person behind an event.
@@ -148,12 +152,25 @@ type Outbound struct {
 	// Quote asks for the answer to visibly refer to the message answered, as groups need.
 	Quote bool   `json:"quote,omitempty"`
 	Parts []Part `json:"parts"`
+	// Actions are buttons offered with the message. Compose leaves them on the last send, in the platform's
+	// own form; a platform without buttons leaves them out, so the text must tell what can be typed instead.
+	Actions []Action `json:"actions,omitempty"`
 	// Once is set by Compose on a send for which the platform has no idempotency key. The dispatcher
 	// durably notes that such a send is about to begin, and sets Uncertain when it is tried again.
 	Once bool `json:"once,omitempty"`
 	// Uncertain reports that an earlier attempt of this very send may have been accepted. With Once set,
 	// the adapter must then not use any way of sending that could show the message a second time.
 	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// Action is a button under a message. A press arrives as a Postback whose text is Data.
+type Action struct {
+	// Label is what the button shows, at most 20 characters, the tightest of the platforms.
+	Label string `json:"label"`
+	// Data is at most 80 bytes. Data that begins with "/" is a command, which can be typed as well.
+	Data string `json:"data"`
+	// Danger marks an act that cannot be taken back.
+	Danger bool `json:"danger,omitempty"`
 }
 
 // PlainText joins the text of the parts with newlines.
@@ -242,6 +259,50 @@ type Streamer interface {
 	// Stream opens a live view of an answer that is not yet complete. It is a preview: the committed
 	// message is still delivered by Send, and the adapter replaces the preview with it.
 	Stream(ctx context.Context, m Outbound) (Live, error)
+}
+
+// MediaOpener fetches media that people sent.
+type MediaOpener interface {
+	// OpenMedia returns the content of media that an Inbound of this channel referred to. The adapter bounds
+	// size and time, and fetches from the platform's own hosts only. The caller closes the reader. Errors are
+	// *Error: Gone when the platform has it no longer, Permanent when it is too large or refused.
+	OpenMedia(ctx context.Context, ref MediaRef) (io.ReadCloser, error)
+}
+
+// Prober finds out by asking the platform whether the channel is set up as it must be.
+type Prober interface {
+	// Probe makes only requests that change nothing, and returns what it found, the good included.
+	Probe(ctx context.Context) []Finding
+}
+
+// Level is how bad a Finding is.
+type Level string
+
+// The levels. Warn works but probably not as meant; Fail does not work.
+const (
+	OK   Level = "ok"
+	Warn Level = "warn"
+	Fail Level = "fail"
+)
+
+// Finding is one result of a check. It holds no credentials.
+type Finding struct {
+	Level Level `json:"level"`
+	// Check names what was looked at in a few words, Detail says what was found.
+	Check  string `json:"check"`
+	Detail string `json:"detail"`
+	// Remedy says what to do about it, empty when nothing is to be done.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Blobs keeps the content of media that the bot sends: parts whose MediaRef.ID begins with "blob:". Adapters
+// that send media are given one.
+type Blobs interface {
+	// Open returns the content; the caller closes it.
+	Open(ctx context.Context, id string) (io.ReadCloser, error)
+	// Link returns an address under the public URL from which the platform can fetch the content for ttl; empty
+	// where the program has no public URL.
+	Link(id string, ttl time.Duration) string
 }
 
 // Live is the preview of one answer.

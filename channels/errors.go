@@ -26,9 +26,12 @@ const (
 	QuotaExhausted
 	// Unauthorized means: the credentials are refused; the channel pauses until the operator acts.
 	Unauthorized
+	// NeedsEvent means: the platform, or the channel's policy, takes this message only as the answer to a fresh
+	// event of the same place. It is held until one comes.
+	NeedsEvent
 )
 
-var kindNames = [...]string{"transient", "rate limited", "ambiguous", "permanent", "gone", "quota exhausted", "unauthorized"}
+var kindNames = [...]string{"transient", "rate limited", "ambiguous", "permanent", "gone", "quota exhausted", "unauthorized", "needs an event"}
 
 // String returns the kind in words.
 func (k ErrorKind) String() string {

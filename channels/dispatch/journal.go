@@ -93,6 +93,8 @@ type TurnResult struct {
 	Replies []Delivery
 	// Usage is what the run cost.
 	Usage agent.Usage
+	// Tallies are added to the counters of the store, if it keeps any; see sessionstore.Tallier.
+	Tallies []sessionstore.Tally
 }
 
 // Delivery is one send that waits in the outbox.
