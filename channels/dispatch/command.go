@@ -362,7 +362,7 @@ func (d *Dispatcher) said(l *lane, c *command) (prefix string, err error) {
 	}
 	var history []sessionstore.Item
 	err = d.persist(d.logAbout(l.id, c.entries()), func() (err error) {
-		history, err = d.opts.Store.Items(d.hard, l.id, d.opts.MaxHistory)
+		history, err = d.opts.Store.Items(d.hard, l.id, d.live.Load().MaxHistory)
 		return err
 	})
 	if err != nil {

@@ -60,7 +60,7 @@ func (d *Dispatcher) render(s speech) (sends []channels.Outbound, err error) {
 	m := outbound("", s.to)
 	m.Parts = []channels.Part{s.part}
 	err = guard(func() error {
-		sends = d.channels[s.to.Event.Address.Channel].Adapter.Compose(m)
+		sends = d.channel(s.to.Event.Address.Channel).Adapter.Compose(m)
 		return nil
 	})
 	return sends, err

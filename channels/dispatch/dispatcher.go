@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -27,9 +28,10 @@ var (
 
 // Dispatcher is the Sink of all adapters. See the package comment.
 type Dispatcher struct {
-	opts     Options
-	log      *slog.Logger
-	channels map[string]*channel
+	opts Options
+	log  *slog.Logger
+	// live is what Reconfigure replaces as a whole.
+	live atomic.Pointer[live]
 	// atomic says that the journal keeps the sessions too.
 	atomic bool
 	// archiver is the session store where a reset can be taken back, nil elsewhere.
@@ -72,6 +74,8 @@ const (
 // channel is a Channel with what the dispatcher keeps about it.
 type channel struct {
 	Channel
+	// retired channels take no more events, and what they have taken is still answered.
+	retired  bool
 	info     channels.Info
 	typer    channels.Typer
 	profiler channels.Profiler
@@ -99,32 +103,18 @@ func New(o Options) (*Dispatcher, error) {
 	errs := []error{o.validate()}
 	d := &Dispatcher{
 		opts: o, log: o.Logger,
-		channels: map[string]*channel{},
-		turns:    newSlots(max(o.MaxConcurrent, 1)),
-		intake:   semaphore.NewWeighted(wholeIntake),
-		lanes:    map[sessionstore.ID]*lane{},
-		entries:  map[uint64]struct{}{}, deliveries: map[string]struct{}{},
+		turns:   newSlots(max(o.MaxConcurrent, 1)),
+		intake:  semaphore.NewWeighted(wholeIntake),
+		lanes:   map[sessionstore.ID]*lane{},
+		entries: map[uint64]struct{}{}, deliveries: map[string]struct{}{},
 		places: map[channels.Address]*place{},
 	}
-	for i, c := range o.Channels {
-		if err := c.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("channel %d: %w", i, err))
-			continue
-		}
-		ch := &channel{Channel: c, info: c.Adapter.Info(), sends: newSlots(max(o.MaxSends, 1))}
-		ch.typer, _ = c.Adapter.(channels.Typer)
-		ch.profiler, _ = c.Adapter.(channels.Profiler)
-		if !c.NoPreview {
-			ch.streamer, _ = c.Adapter.(channels.Streamer)
-		}
-		if _, twice := d.channels[ch.info.Channel]; twice {
-			errs = append(errs, fmt.Errorf("channel %d: another channel is named %q too", i, ch.info.Channel))
-		}
-		d.channels[ch.info.Channel] = ch
-	}
+	made, err := d.makeChannels(o.Channels)
+	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("dispatcher options: %w", err)
 	}
+	d.live.Store(&live{channels: made, engine: o.Engine, Limits: o.limits()})
 	d.atomic = sameValue(o.Store, o.Journal)
 	if a, ok := o.Store.(sessionstore.Archiver); ok && a.ArchiveTime() > 0 {
 		d.archiver = a
@@ -166,9 +156,9 @@ func (d *Dispatcher) Accept(ctx context.Context, events ...channels.Inbound) err
 func (d *Dispatcher) admit(events []channels.Inbound) ([]Routed, error) {
 	var routed []Routed
 	for _, in := range events {
-		ch, ok := d.channels[in.Address.Channel]
+		ch := d.channel(in.Address.Channel)
 		switch {
-		case !ok:
+		case ch == nil || ch.retired:
 			return nil, fmt.Errorf("accept event: %w: %q", ErrUnknownChannel, in.Address.Channel)
 		case in.ID == "":
 			return nil, fmt.Errorf("accept event of channel %q: it has no ID", in.Address.Channel)

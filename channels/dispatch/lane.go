@@ -39,8 +39,8 @@ func (d *Dispatcher) assign(entries []Entry) {
 		if _, ok := d.entries[e.Seq]; ok {
 			continue
 		}
-		ch, ok := d.channels[e.Event.Address.Channel]
-		if !ok {
+		ch := d.channel(e.Event.Address.Channel)
+		if ch == nil {
 			d.logFor(e).Warn("event waits for a channel that is not configured")
 			continue
 		}
@@ -120,7 +120,7 @@ func (d *Dispatcher) schedule(l *lane) {
 // can join it any more. Called with mu held.
 func (d *Dispatcher) startTime(l *lane) time.Time {
 	first := l.pending[0]
-	window := d.channels[first.Event.Address.Channel].MergeWindow
+	window := d.channel(first.Event.Address.Channel).MergeWindow
 	n := d.joining(l.pending)
 	if window == 0 || n < len(l.pending) || isRetry(l.pending[n-1]) {
 		return l.notBefore
@@ -139,7 +139,7 @@ func (d *Dispatcher) startTime(l *lane) time.Time {
 // without anybody else's in between, so that the order stays as it was said. A retry joins the person's
 // message before it, and ends what joins.
 func (d *Dispatcher) joining(pending []Entry) int {
-	ch := d.channels[pending[0].Event.Address.Channel]
+	ch := d.channel(pending[0].Event.Address.Channel)
 	merges := ch.MergeWindow > 0 || ch.MidRun == Interrupt
 	n := 1
 	for n < len(pending) && !isRetry(pending[n-1]) && sameConversation(pending[0], pending[n]) {

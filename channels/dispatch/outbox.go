@@ -57,8 +57,8 @@ func (d *Dispatcher) enqueue(deliveries []Delivery) {
 			continue
 		}
 		at := m.Message.To.Place()
-		ch, ok := d.channels[at.Channel]
-		if !ok {
+		ch := d.channel(at.Channel)
+		if ch == nil {
 			d.log.Warn("delivery waits for a channel that is not configured", "channel", at.Channel, "delivery", m.Message.ID)
 			continue
 		}
@@ -147,10 +147,10 @@ func (d *Dispatcher) leave(p *place) {
 // deliver makes one attempt to send the first delivery of a place.
 func (d *Dispatcher) deliver(p *place) {
 	d.mu.Lock()
-	m := p.queue[0]
+	m, ch := p.queue[0], p.channel
 	d.mu.Unlock()
 
-	o, err := d.attempt(p.channel, m)
+	o, err := d.attempt(ch, m)
 	settled := o.State == "" || d.settle(m, o)
 
 	d.mu.Lock()
@@ -172,15 +172,21 @@ func (d *Dispatcher) deliver(p *place) {
 			d.scan.deliveries[m.Message.ID] = struct{}{}
 		}
 	}
+	if !sameValue(p.channel.Adapter, ch.Adapter) {
+		p.hurry() // the channel has another adapter since, of which this attempt tells nothing
+		d.dispatch(p)
+		return
+	}
+	ch = p.channel
 	switch channels.KindOf(err) {
 	case channels.Unauthorized:
-		d.pause(p.channel, err)
+		d.pause(ch, err)
 	case channels.Transient, channels.Ambiguous, channels.RateLimited:
 		if o.State == Delivered {
-			d.unpause(p.channel)
+			d.unpause(ch)
 		}
 	default:
-		d.unpause(p.channel)
+		d.unpause(ch)
 	}
 	d.dispatch(p)
 }

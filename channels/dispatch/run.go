@@ -140,19 +140,19 @@ func (d *Dispatcher) drain(cut context.CancelFunc) {
 		d.timers.Wait()
 		d.commands.Wait()
 		d.turns.wait()
-		for _, ch := range d.channels {
+		for _, ch := range d.live.Load().channels {
 			ch.sends.wait()
 		}
 		d.lastIntake()
 	}()
-	grace := time.NewTimer(d.opts.Grace)
+	grace := time.NewTimer(d.live.Load().Grace)
 	defer grace.Stop()
 	select {
 	case <-ended:
 	case <-grace.C:
 		d.log.Warn("grace is over, cutting off what still runs")
 		cut()
-		for _, ch := range d.channels {
+		for _, ch := range d.live.Load().channels {
 			ch.sends.close()
 		}
 		<-ended

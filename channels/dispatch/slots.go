@@ -5,14 +5,16 @@ import "sync"
 // slots runs functions, a limited number at once, and starts those that have to wait in the order in
 // which they came.
 type slots struct {
-	mu     sync.Mutex
+	mu   sync.Mutex
+	size int
+	// free is below zero while more run than there are slots, after a resize.
 	free   int
 	queue  []func()
 	closed bool
 	busy   sync.WaitGroup
 }
 
-func newSlots(n int) *slots { return &slots{free: n} }
+func newSlots(n int) *slots { return &slots{size: n, free: n} }
 
 // submit runs f on a goroutine of its own as soon as there is a slot. After close it does nothing.
 func (s *slots) submit(f func()) {
@@ -20,7 +22,7 @@ func (s *slots) submit(f func()) {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-	case s.free == 0:
+	case s.free <= 0:
 		s.queue = append(s.queue, f)
 	default:
 		s.free--
@@ -39,7 +41,7 @@ func (s *slots) work(f func()) {
 func (s *slots) next() func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
+	if len(s.queue) == 0 || s.free < 0 {
 		s.free++
 		return nil
 	}
@@ -47,6 +49,21 @@ func (s *slots) next() func() {
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
 	return f
+}
+
+// resize changes how many run at once. Those that run beyond a smaller number go on.
+func (s *slots) resize(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n - s.size
+	s.size = n
+	for s.free > 0 && len(s.queue) > 0 {
+		f := s.queue[0]
+		s.queue[0] = nil
+		s.queue = s.queue[1:]
+		s.free--
+		s.busy.Go(func() { s.work(f) })
+	}
 }
 
 // close forgets what waits and refuses what comes; what runs goes on.

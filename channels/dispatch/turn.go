@@ -59,7 +59,7 @@ func (d *Dispatcher) newTurn(l *lane, entries []Entry) *turn {
 	first := entries[0]
 	t := &turn{
 		id:   turnID(first, len(entries)),
-		lane: l, channel: d.channels[first.Event.Address.Channel], entries: entries,
+		lane: l, channel: d.channel(first.Event.Address.Channel), entries: entries,
 		started: time.Now(), done: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(d.hard)
@@ -153,7 +153,7 @@ func (d *Dispatcher) answer(t *turn) (*answer, error) {
 		}
 		t.undo, history = again.turn, again.before
 	}
-	ctx, cancel := context.WithTimeoutCause(t.ctx, d.opts.TurnTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(t.ctx, d.live.Load().TurnTimeout, errTimeout)
 	defer cancel()
 	stopTyping := d.startTyping(ctx, t)
 	defer stopTyping()
@@ -173,7 +173,7 @@ func (d *Dispatcher) recall(t *turn) ([]sessionstore.Item, error) {
 	if t.generation, err = d.opts.Store.Generation(t.ctx, t.lane.id); err != nil {
 		return nil, fmt.Errorf("read session: %w", err)
 	}
-	history, err := d.opts.Store.Items(t.ctx, t.lane.id, d.opts.MaxHistory)
+	history, err := d.opts.Store.Items(t.ctx, t.lane.id, d.live.Load().MaxHistory)
 	if err != nil {
 		return nil, fmt.Errorf("read session: %w", err)
 	}
@@ -263,7 +263,7 @@ func (d *Dispatcher) speakers(ctx context.Context, t *turn) []channels.Speaker {
 // profile returns the speaker of an event with what the platform adds to it.
 func (d *Dispatcher) profile(ctx context.Context, e Entry) channels.Speaker {
 	known := e.Event.Speaker
-	p := d.channels[e.Event.Address.Channel].profiler
+	p := d.channel(e.Event.Address.Channel).profiler
 	if p == nil || e.Event.Address.User == "" {
 		return known
 	}
@@ -299,7 +299,7 @@ func (d *Dispatcher) runEngine(ctx context.Context, t *turn, history []sessionst
 	view := d.newPreview(ctx, t)
 	defer view.close()
 	err = guard(func() error {
-		for ev, err := range d.opts.Engine.Run(ctx, agent.Turn{
+		for ev, err := range d.engine().Run(ctx, agent.Turn{
 			ID: t.id, Session: t.lane.id, Agent: t.channel.Agent,
 			History: history, Input: input,
 			Group: shared(t.channel.Scope, asked.Address), Place: t.channel.info.Platform,

@@ -59,7 +59,7 @@ func undoText(covered []Entry, r TurnResult) textKey {
 func (d *Dispatcher) takeBack(r TurnResult) error {
 	ofTurn := func(it sessionstore.Item) bool { return it.Turn == r.Undo }
 	for noted := false; ; {
-		history, err := d.opts.Store.Items(d.hard, r.Session, d.opts.MaxHistory)
+		history, err := d.opts.Store.Items(d.hard, r.Session, d.live.Load().MaxHistory)
 		if err != nil {
 			return err
 		}
