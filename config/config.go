@@ -26,8 +26,15 @@ type Config struct {
 	Channels map[string]Channel `yaml:"channels"`
 	// Session says how conversations are told apart and how much of them a model sees.
 	Session Session `yaml:"session"`
+	// Usage says what models cost and how much may be spent.
+	Usage Usage `yaml:"usage"`
 	// Log is the program's own log.
 	Log Log `yaml:"log"`
+	// Metrics are the figures for Prometheus.
+	Metrics Metrics `yaml:"metrics"`
+	// Tracing sends spans of turns, model calls, tool calls and deliveries to an OpenTelemetry collector. They
+	// hold names, IDs, times and token counts, never what people write.
+	Tracing Tracing `yaml:"tracing"`
 	// Limits bound the work that goes on at once.
 	Limits Limits `yaml:"limits"`
 }
@@ -39,6 +46,10 @@ type Server struct {
 	// PublicURL is the https:// address under which platforms reach this listener, without a path. It is
 	// used to tell you which webhook URL to register.
 	PublicURL string `yaml:"public_url"`
+	// MaxConnections is how many connections the listener keeps at once; further ones wait.
+	MaxConnections int `yaml:"max_connections" min:"1" max:"1000000" default:"4096"`
+	// TLS has the listener speak HTTPS itself, without a proxy in front.
+	TLS TLS `yaml:"tls"`
 }
 
 // Admin is how operators reach the running gateway.
@@ -224,6 +235,8 @@ type Channel struct {
 	Groups Groups `yaml:"groups" enum:"mention,all,ignore" default:"mention"`
 	// Session overrides the top-level session section for this channel.
 	Session ChannelSession `yaml:"session"`
+	// Usage overrides the bounds of the top-level usage section for this channel.
+	Usage ChannelUsage `yaml:"usage"`
 	// MergeWindow is how long to wait for more messages of the same person, to answer them together; 0s
 	// answers each message by itself.
 	MergeWindow time.Duration `yaml:"merge_window" min:"0s" max:"30s" default:"0s"`

@@ -57,7 +57,7 @@ func TestFromEnv(t *testing.T) {
 				"BOTD_PUBLIC_URL": "https://b.example", "BOTD_LOG_LEVEL": "debug", "BOTD_LOG_FORMAT": "text", "BOTD_INSTRUCTIONS": "Be \"kind\": ${X} $$",
 			},
 			want: func(c *config.Config) bool {
-				return c.Store == "memory:" && c.Server == config.Server{Listen: "127.0.0.1:0", PublicURL: "https://b.example"} &&
+				return c.Store == "memory:" && c.Server.Listen == "127.0.0.1:0" && c.Server.PublicURL == "https://b.example" &&
 					c.Log == config.Log{Level: "debug", Format: "text"} && c.Agents["assistant"].Instructions == "Be \"kind\": ${X} $$"
 			},
 		},

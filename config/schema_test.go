@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -27,11 +28,23 @@ type schemaMaker struct{ comments map[string]string }
 
 func newSchemaMaker(t *testing.T) schemaMaker {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	m := schemaMaker{map[string]string{}}
+	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := schemaMaker{map[string]string{}}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.read(file)
+	}
+	return m
+}
+
+// read takes the comments of a file's fields.
+func (m schemaMaker) read(file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
@@ -46,7 +59,6 @@ func newSchemaMaker(t *testing.T) schemaMaker {
 		}
 		return true
 	})
-	return m
 }
 
 // section is the schema of a struct: one object, or one for each of its types.

@@ -33,6 +33,7 @@ func (v *validator) validate() {
 	v.store()
 	v.listen("server.listen", v.cfg.Server.Listen)
 	v.publicURL()
+	v.observing()
 	v.adminSocket()
 	for _, name := range slices.Sorted(maps.Keys(v.cfg.Providers)) {
 		v.provider(name)
@@ -47,6 +48,7 @@ func (v *validator) validate() {
 		v.agent(name, v.cfg.Agents[name])
 	}
 	v.history()
+	v.usage()
 	if len(v.cfg.Channels) == 0 && !v.undecoded("channels", v.cfg.Channels == nil) {
 		v.warning("channels", "add a channel, or talk to the bot in the terminal: botd chat", "no channel is configured, so nobody can reach the bot")
 	}

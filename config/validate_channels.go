@@ -118,6 +118,7 @@ func (v *validator) listeners() {
 		used[port] = path
 	}
 	add("server.listen", v.cfg.Server.Listen)
+	add("metrics.listen", v.cfg.Metrics.Listen)
 	for _, name := range slices.Sorted(maps.Keys(v.cfg.Channels)) {
 		if c := v.cfg.Channels[name].Console; c != nil {
 			add("channels."+name+".listen", c.Listen)
