@@ -144,6 +144,10 @@ func (d *Dispatcher) Accept(ctx context.Context, events ...channels.Inbound) err
 	if err != nil {
 		return fmt.Errorf("accept events: %w", err)
 	}
+	for _, e := range fresh {
+		// The turn may come to answer more messages, which then shows behind this beginning of its ID.
+		d.logFor(e).Debug("event accepted", "turn", turnPrefix(e), "kind", string(e.Event.Kind))
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.phase == working {

@@ -222,6 +222,8 @@ type TurnReport struct {
 // SendReport describes one attempt to deliver.
 type SendReport struct {
 	Channel string
+	// Delivery is the delivery's ID; what comes before its slash is the turn's.
+	Delivery string
 	State   State
 	// Kind is the kind of the error, and meaningful only when Err is not nil.
 	Kind channels.ErrorKind

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"botd/channels"
@@ -214,7 +215,7 @@ func (d *Dispatcher) attempt(ch *channel, m Delivery) (Outcome, error) {
 	o := d.outcome(m, err)
 	o.Receipt = receipt
 	r := SendReport{
-		Channel: ch.info.Channel, State: o.State, Kind: channels.KindOf(err), Err: err,
+		Channel: ch.info.Channel, Delivery: m.Message.ID, State: o.State, Kind: channels.KindOf(err), Err: err,
 		Took: time.Since(began), Age: time.Since(m.Created),
 	}
 	d.logSend(m, r)
@@ -279,6 +280,12 @@ func (d *Dispatcher) settle(m Delivery, o Outcome) bool {
 	return true
 }
 
+// TurnOf returns the ID of the turn that a delivery belongs to.
+func TurnOf(delivery string) string {
+	turn, _, _ := strings.Cut(delivery, "/")
+	return turn
+}
+
 // logSend logs an attempt: a failure is worth a warning when it ends the delivery.
 func (d *Dispatcher) logSend(m Delivery, r SendReport) {
 	level := slog.LevelDebug
@@ -291,7 +298,7 @@ func (d *Dispatcher) logSend(m Delivery, r SendReport) {
 	}
 	attrs := []slog.Attr{
 		slog.String("channel", r.Channel), slog.String("session", string(m.Session)),
-		slog.String("delivery", m.Message.ID), slog.Int("attempt", m.Attempts+1),
+		slog.String("turn", TurnOf(m.Message.ID)), slog.String("delivery", m.Message.ID), slog.Int("attempt", m.Attempts+1),
 		slog.String("state", string(r.State)), slog.Duration("took", r.Took),
 	}
 	if r.Err != nil {
