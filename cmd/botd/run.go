@@ -19,7 +19,7 @@ type runCmd struct {
 
 // Help is the long help.
 func (runCmd) Help() string {
-	return `SIGTERM or SIGINT stop it gracefully: no new messages are taken, running answers get limits.grace to finish, and what is left is answered after the next start. A second signal stops it at once; nothing is lost by that either. SIGHUP reads the log level anew.`
+	return `SIGTERM or SIGINT stop it gracefully: no new messages are taken, running answers get limits.grace to finish, and what is left is answered after the next start. A second signal stops it at once; nothing is lost by that either. SIGHUP reads the configuration anew and puts in place what has changed of agents, providers, MCP servers, channels, session, limits and the log level; the log tells what, and what needs a restart.`
 }
 
 // Run is called by the command line.
@@ -28,7 +28,8 @@ func (c runCmd) Run(p *process) error {
 	if err := problems.Err(); err != nil {
 		return err
 	}
-	log, level, err := newLogger(cfg, p)
+	secrets := obs.NewRedactor(cfg.Secrets())
+	log, level, err := newLogger(cfg, p, secrets)
 	if err != nil {
 		return err
 	}
@@ -41,45 +42,39 @@ func (c runCmd) Run(p *process) error {
 	}
 	ctx, stop := untilSignal(p.ctx, log)
 	defer stop()
-	defer onHangup(func() { c.reloadLevel(level, log) })()
 
 	gateway, err := app.New(cfg, app.Options{
+		Load: func() (*config.Config, config.Problems) {
+			fresh, problems := c.load()
+			if problems.Err() == nil {
+				secrets.Add(fresh.Secrets())
+			}
+			return fresh, problems
+		},
 		Logger: log, Level: level, Version: buildVersion(), Started: p.started,
 		Notify: app.SystemdNotify(os.Getenv("NOTIFY_SOCKET"), func(err error) { log.Warn("notify the service manager", "err", err) }),
 	})
 	if err != nil {
 		return err
 	}
+	defer onHangup(func() {
+		if _, err := gateway.Reload(ctx); err != nil {
+			log.Warn("configuration not reloaded", "err", err)
+		}
+	})()
 	return gateway.Run(ctx)
 }
 
 // newLogger returns the logger of the configuration, from which its secrets are kept away.
-func newLogger(cfg *config.Config, p *process) (*slog.Logger, *slog.LevelVar, error) {
+func newLogger(cfg *config.Config, p *process, secrets *obs.Redactor) (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	l, err := obs.ParseLevel(cfg.Log.Level)
 	if err != nil {
 		return nil, nil, err
 	}
 	level.Set(l)
-	log, err := obs.NewLogger(obs.LogOptions{Writer: p.stderr, Format: cfg.Log.Format, Level: level, Secrets: cfg.Secrets()})
+	log, err := obs.NewLogger(obs.LogOptions{Writer: p.stderr, Format: cfg.Log.Format, Level: level, Redactor: secrets})
 	return log, level, err
-}
-
-// reloadLevel reads the configuration again and takes over the log level, the one thing that changes
-// without a restart. A configuration with problems changes nothing.
-func (c runCmd) reloadLevel(level *slog.LevelVar, log *slog.Logger) {
-	cfg, problems := c.load()
-	if err := problems.Err(); err != nil {
-		log.Error("configuration not reloaded, it has problems: see botd check", "problems", problems.Summary())
-		return
-	}
-	l, err := obs.ParseLevel(cfg.Log.Level)
-	if err != nil {
-		log.Error("configuration not reloaded", "err", err)
-		return
-	}
-	level.Set(l)
-	log.Info("log level reloaded; other changes need a restart", "level", cfg.Log.Level)
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT. The second one ends the process.

@@ -51,8 +51,9 @@ func (a *App) stopAdmin(ctx context.Context) {
 
 // channelStates tells how each channel is.
 func (a *App) channelStates() []admin.Channel {
-	states := make([]admin.Channel, len(a.channels))
-	for i, s := range a.channels {
+	channels := a.current().channels
+	states := make([]admin.Channel, len(channels))
+	for i, s := range channels {
 		info, c := s.adapter.Info(), s.check()
 		states[i] = admin.Channel{Name: info.Channel, Platform: info.Platform, Status: c.Status, Detail: c.Detail}
 	}

@@ -8,12 +8,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"botd/agent"
-	"botd/agent/mcp"
 	"botd/channels/dispatch"
 	"botd/cmd/botd/internal/admin"
+	"botd/cmd/botd/internal/obs"
 	"botd/config"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Notify func(state string)
 	// Level is the level of Logger, for operators to change; nil: they cannot.
 	Level *slog.LevelVar
+	// Load reads the configuration anew for Reload; nil: it cannot be.
+	Load func() (*config.Config, config.Problems)
 	// Started is when the process began, for the ready line in the log; the zero time: when New is called.
 	Started time.Time
 }
@@ -42,21 +45,26 @@ type App struct {
 	log     *slog.Logger
 	started time.Time
 
-	store store
-	// toolServers are the MCP servers, by name.
-	toolServers map[string]*mcp.Server
-	engine      *agent.Engine
-	dispatcher  *dispatch.Dispatcher
-	intake      *intake
-	channels    []*supervisor
-	listener    net.Listener
-	server      *http.Server
+	store      store
+	dispatcher *dispatch.Dispatcher
+	intake     *intake
+	listener   net.Listener
+	server     *http.Server
+	// live is what Reload replaces, one reload at a time. The crews run its adapters and MCP servers.
+	live            atomic.Pointer[live]
+	reloading       sync.Mutex
+	adapters, tools *crew
+	// metrics and their listener are nil when nothing is counted.
+	metrics         *obs.Metrics
+	metricsListener net.Listener
+	metricsServer   *http.Server
 	// admin and its listener are nil when there is no admin socket.
 	admin         *admin.Server
 	adminListener net.Listener
 
-	mu    sync.Mutex
-	phase phase
+	mu         sync.Mutex
+	phase      phase
+	lastReload *ReloadResult
 }
 
 // phase is the stage of an App's life.
@@ -87,10 +95,15 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 			a.Close()
 		}
 	}()
-	if a.toolServers, err = buildToolServers(cfg, o); err != nil {
+	if err := a.openMetrics(); err != nil {
 		return nil, err
 	}
-	if a.engine, err = buildEngine(cfg, a.toolServers, o); err != nil {
+	toolServers, err := buildToolServers(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := a.buildEngine(cfg, toolServers)
+	if err != nil {
 		return nil, err
 	}
 	built, err := buildChannels(cfg, o)
@@ -104,23 +117,27 @@ func New(cfg *config.Config, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.dispatcher, err = dispatch.New(dispatch.Options{
-		Channels: dispatchChannels(built), Engine: a.engine, Store: a.store, Journal: a.store, Logger: a.log,
+		Channels: dispatchChannels(built), Engine: engine, Store: a.store, Journal: a.store, Logger: a.log, Observer: a.observer(),
+		Budgets:       buildBudgets(cfg, a.store),
 		MaxConcurrent: cfg.Limits.MaxConcurrentTurns, MaxHistory: cfg.Session.History.MaxItems,
 		TurnTimeout: cfg.Limits.TurnTimeout, Grace: graceOf(cfg),
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.intake = &intake{sink: a.dispatcher}
+	a.intake = &intake{sink: a.dispatcher, seen: a.eventSeen()}
+	first := &live{cfg: cfg, toolServers: toolServers, engine: engine, built: built, handler: a.handler(built)}
 	for _, c := range built {
-		a.channels = append(a.channels, &supervisor{adapter: c.Adapter, log: a.log.With("channel", c.Adapter.Info().Channel)})
+		first.channels = append(first.channels, a.newSupervisor(c))
 	}
+	a.live.Store(first)
+	a.watchMetrics()
 	if cfg.Server.Listen != "" {
 		if a.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Server.Listen); err != nil {
 			return nil, fmt.Errorf("listen on server.listen: %w", err)
 		}
 	}
-	a.server = newServer(a.handler(built), a.log)
+	a.server = newServer(a, a.log)
 	if err := a.openAdmin(); err != nil {
 		return nil, err
 	}
@@ -170,27 +187,27 @@ func (a *App) Run(ctx context.Context) error {
 
 	toolCtx, stopTools := context.WithCancel(base)
 	defer stopTools()
-	var tools sync.WaitGroup
-	for _, s := range a.toolServers {
-		tools.Go(func() { _ = s.Run(toolCtx) }) // it ends with the context and for no other reason
-	}
-	failed := make(chan error, 3)
-	var dispatcher, adapters, server, keeper sync.WaitGroup
+	a.adapters, a.tools = newCrew(channelCtx), newCrew(toolCtx)
+	failed := make(chan error, 4)
+	var dispatcher, server, keeper sync.WaitGroup
 	keeper.Go(func() { a.housekeep(dispatchCtx) })
 	dispatcher.Go(func() {
 		if err := a.dispatcher.Run(dispatchCtx); err != nil {
 			failed <- fmt.Errorf("run dispatcher: %w", err)
 		}
 	})
-	for _, s := range a.channels {
-		adapters.Go(func() { s.run(channelCtx, a.intake) })
-	}
+	a.swap(&live{}, a.current())
 	server.Go(func() {
 		if a.listener == nil {
 			return
 		}
 		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serve HTTP: %w", err)
+		}
+	})
+	server.Go(func() {
+		if err := a.serveMetrics(); err != nil {
+			failed <- err
 		}
 	})
 	server.Go(func() {
@@ -210,18 +227,20 @@ func (a *App) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	a.enter(draining)
+	a.reloading.Lock() // a reload under way ends first, and none begins any more
+	defer a.reloading.Unlock()
 	begun := time.Now()
 	a.opts.Notify("STOPPING=1")
-	a.log.Info("stopping", "grace", a.cfg.Limits.Grace.String())
+	a.log.Info("stopping", "grace", a.current().cfg.Limits.Grace.String())
 	a.stopServers(base)
 	server.Wait()
 	stopChannels()
 	stopDispatcher()
-	adapters.Wait()
+	a.adapters.stopAll()
 	dispatcher.Wait()
 	keeper.Wait()
 	stopTools() // now that no turn needs them
-	tools.Wait()
+	a.tools.stopAll()
 	<-announced
 	a.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond).String())
 	return err
@@ -242,8 +261,9 @@ func (a *App) announce(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-	names := make([]string, len(a.channels))
-	for i, s := range a.channels {
+	channels := a.current().channels
+	names := make([]string, len(channels))
+	for i, s := range channels {
 		names[i] = s.adapter.Info().Channel
 	}
 	a.log.Info("ready", "version", a.opts.Version, "listen", a.Addr(), "admin_socket", a.adminSocket(), "channels", names,
@@ -296,6 +316,9 @@ func (a *App) Close() {
 	}
 	if a.listener != nil {
 		_ = a.listener.Close()
+	}
+	if a.metricsListener != nil {
+		_ = a.metricsListener.Close()
 	}
 	if a.adminListener != nil {
 		_ = a.adminListener.Close()

@@ -52,7 +52,7 @@ func revealed(secrets map[string]config.Secret) map[string]string {
 }
 
 // buildEngine makes the engine with every configured agent.
-func buildEngine(cfg *config.Config, servers map[string]*mcp.Server, o Options) (*agent.Engine, error) {
+func buildEngine(cfg *config.Config, servers map[string]*mcp.Server, hooks agent.Hooks, o Options) (*agent.Engine, error) {
 	models, err := buildModels(cfg, o)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func buildEngine(cfg *config.Config, servers map[string]*mcp.Server, o Options) 
 	}
 	history := cfg.Session.History
 	engine, err := agent.New(agent.Options{
-		Agents: agents, Logger: o.Logger, Secret: identifierKey(cfg),
+		Hooks: hooks, Agents: agents, Logger: o.Logger, Secret: identifierKey(cfg),
 		Budget: agent.Budget{MaxItems: history.MaxItems, MaxTokens: history.MaxTokens}, Compact: history.Compact,
 	})
 	if err != nil {

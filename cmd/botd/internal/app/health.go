@@ -70,7 +70,7 @@ func (a *App) readiness(ctx context.Context) Readiness {
 		r.worsen(statusStarting)
 	}
 	working, connected := 0, 0
-	for _, s := range a.channels {
+	for _, s := range a.current().channels {
 		c := s.check()
 		r.Checks["channel/"+s.adapter.Info().Channel] = c
 		if c.Status != statusFailed {
@@ -81,7 +81,7 @@ func (a *App) readiness(ctx context.Context) Readiness {
 		}
 	}
 	toolsMissing := false
-	for name, s := range a.toolServers {
+	for name, s := range a.current().toolServers {
 		c := check{Status: statusOK}
 		if !s.Connected() {
 			toolsMissing = true
@@ -92,7 +92,7 @@ func (a *App) readiness(ctx context.Context) Readiness {
 	switch {
 	case working == 0:
 		r.worsen(statusFailed)
-	case connected < len(a.channels) || toolsMissing:
+	case connected < len(a.current().channels) || toolsMissing:
 		r.worsen(degraded)
 	default:
 		r.worsen(ready)

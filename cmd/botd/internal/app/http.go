@@ -42,6 +42,7 @@ func (a *App) stopServers(ctx context.Context) {
 	defer cancel()
 	var stopping sync.WaitGroup
 	stopping.Go(func() { a.stopAdmin(ctx) })
+	stopping.Go(func() { a.stopMetrics(ctx) })
 	if err := a.server.Shutdown(ctx); err != nil {
 		a.log.Warn("cutting off HTTP requests that do not end", "err", err)
 		_ = a.server.Close()

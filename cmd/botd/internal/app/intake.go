@@ -20,6 +20,8 @@ const refusalCounts = time.Minute
 // disk shows in that before it shows anywhere else.
 type intake struct {
 	sink channels.Sink
+	// seen is told of every event; nil: nobody is.
+	seen func(channel, kind string, kept bool)
 
 	mu  sync.Mutex
 	err error
@@ -29,6 +31,11 @@ type intake struct {
 // Accept implements channels.Sink.
 func (i *intake) Accept(ctx context.Context, events ...channels.Inbound) error {
 	err := i.sink.Accept(ctx, events...)
+	if i.seen != nil {
+		for _, in := range events {
+			i.seen(in.Address.Channel, string(in.Kind), err == nil)
+		}
+	}
 	if errors.Is(err, dispatch.ErrDraining) || errors.Is(err, dispatch.ErrUnknownChannel) || ctx.Err() != nil {
 		return err // says nothing of the store
 	}

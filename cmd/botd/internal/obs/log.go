@@ -15,8 +15,10 @@ type LogOptions struct {
 	Format string
 	// Level is the least severe level that is logged, and can be changed at run time. Nil: info.
 	Level slog.Leveler
-	// Secrets are values that must never be written.
-	Secrets []string
+	// Secrets are values that must never be written. Redactor, when it is given, knows them instead, and can be
+	// told further ones.
+	Secrets  []string
+	Redactor *Redactor
 }
 
 // NewLogger returns a logger that writes one line for each record.
@@ -29,7 +31,10 @@ func NewLogger(o LogOptions) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("unknown log format %q (want json, text or auto)", o.Format)
 	}
-	w := NewRedactor(o.Secrets).Writer(o.Writer)
+	if o.Redactor == nil {
+		o.Redactor = NewRedactor(o.Secrets)
+	}
+	w := o.Redactor.Writer(o.Writer)
 	h := &slog.HandlerOptions{Level: o.Level}
 	if text {
 		return slog.New(slog.NewTextHandler(w, h)), nil

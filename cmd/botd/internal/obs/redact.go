@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // minSecret is the length in bytes below which a value is not looked for: replacing every "on" or "8080"
@@ -15,12 +17,26 @@ import (
 const minSecret = 8
 
 // Redactor replaces known secrets in text, also where they were escaped for JSON or a URL.
-type Redactor struct{ replacer *strings.Replacer }
+type Redactor struct {
+	mu       sync.Mutex
+	secrets  []string
+	replacer atomic.Pointer[strings.Replacer]
+}
 
 // NewRedactor returns a Redactor for the secrets.
 func NewRedactor(secrets []string) *Redactor {
+	r := &Redactor{}
+	r.Add(secrets)
+	return r
+}
+
+// Add makes the Redactor replace further secrets. Those that it knows stay secret.
+func (r *Redactor) Add(secrets []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.secrets, secrets))))
 	var forms []string
-	for _, s := range secrets {
+	for _, s := range r.secrets {
 		if len(s) < minSecret {
 			continue
 		}
@@ -28,7 +44,7 @@ func NewRedactor(secrets []string) *Redactor {
 		forms = append(forms, s, url.QueryEscape(s), url.PathEscape(s), htmlSafe(s), quoted, quote(quoted))
 	}
 	if len(forms) == 0 {
-		return &Redactor{}
+		return
 	}
 	// Longer ones first: a secret that begins with another must be replaced as a whole.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
@@ -36,7 +52,7 @@ func NewRedactor(secrets []string) *Redactor {
 	for _, f := range slices.Compact(forms) {
 		pairs = append(pairs, f, "[redacted]")
 	}
-	return &Redactor{strings.NewReplacer(pairs...)}
+	r.replacer.Store(strings.NewReplacer(pairs...))
 }
 
 // quote is s as it stands between quotes in JSON, in text logs and in errors made with %q.
@@ -55,18 +71,16 @@ func htmlSafe(s string) string {
 
 // Redact returns s without secrets.
 func (r *Redactor) Redact(s string) string {
-	if r.replacer == nil {
+	replacer := r.replacer.Load()
+	if replacer == nil {
 		return s
 	}
-	return r.replacer.Replace(s)
+	return replacer.Replace(s)
 }
 
 // Writer returns a writer to w that redacts what each call writes. A secret split over two calls is not
 // seen; loggers write each line with one call.
 func (r *Redactor) Writer(w io.Writer) io.Writer {
-	if r.replacer == nil {
-		return w
-	}
 	return redactingWriter{r, w}
 }
 
