@@ -28,6 +28,24 @@ type Turn struct {
 	Group bool
 	// Place describes where the conversation happens, for instructions ("line", "discord", "console").
 	Place string
+	// Spent is told of every call to a model that cost something, whatever becomes of the run; nil: nobody
+	// is. It is called from several goroutines at once, and not after the run has ended.
+	Spent func(Spending)
+}
+
+// Spending is what one call to a model has used, also one that a guard or an agent asked as a tool made.
+type Spending struct {
+	Agent, Provider, Model string
+	Usage                  Usage
+}
+
+type spenderKey struct{}
+
+// Spend counts a call to a model for the run that ctx belongs to; guards and tools that ask models call it.
+func Spend(ctx context.Context, s Spending) {
+	if spent, ok := ctx.Value(spenderKey{}).(func(Spending)); ok {
+		spent(s)
+	}
 }
 
 // Message is one thing a person said.

@@ -79,12 +79,18 @@ func (r *run) delta(text string) bool {
 
 // stream asks one model once and passes on its text.
 func (r *run) stream(ctx context.Context, ref *ModelRef, req *Request, delta func(string) bool) (done *Completion, spoke bool, err error) {
+	said := 0
 	seen := ModelCall{Turn: r.turn.ID, Agent: r.agent.Name, Provider: ref.Provider, Model: ref.Name, Start: time.Now()}
 	defer func() {
 		if seen.Err = err; done != nil {
 			seen.Usage, seen.RequestID = done.Usage, done.RequestID
+		} else if spoke {
+			seen.Usage = brokenOff(req, said)
 		}
 		r.e.opts.Hooks.model(seen)
+		if seen.Usage != (Usage{}) {
+			Spend(ctx, Spending{Agent: r.agent.Name, Provider: ref.Provider, Model: ref.Name, Usage: seen.Usage})
+		}
 	}()
 	for ev, err := range ref.Model.Stream(ctx, req) {
 		switch {
@@ -96,6 +102,7 @@ func (r *run) stream(ctx context.Context, ref *ModelRef, req *Request, delta fun
 			if !spoke {
 				spoke, seen.FirstDelta = true, time.Since(seen.Start)
 			}
+			said++ // providers send about one token at a time
 			if !delta(ev.Delta) {
 				return nil, spoke, errStopped
 			}
@@ -105,6 +112,15 @@ func (r *run) stream(ctx context.Context, ref *ModelRef, req *Request, delta fun
 		return nil, spoke, err
 	}
 	return nil, spoke, &Error{Kind: Transient, Err: errors.New("the model's answer has no end")}
+}
+
+// brokenOff is what an answer has cost that did not come to its end: providers tell the count only there.
+func brokenOff(req *Request, deltas int) Usage {
+	u := Usage{Requests: 1, InputTokens: EstimateTokens([]byte(req.Instructions)), OutputTokens: deltas, Estimated: true}
+	for _, raw := range req.Input {
+		u.InputTokens += EstimateTokens(raw)
+	}
+	return u
 }
 
 func (r *run) request(ref *ModelRef, mode toolMode) *Request {

@@ -282,7 +282,11 @@ func (e *Engine) Run(ctx context.Context, t Turn) iter.Seq2[Event, error] {
 			yield(Event{}, err)
 			return
 		}
-		final, err := r.loop(ctx)
+		inner := ctx
+		if t.Spent != nil {
+			inner = context.WithValue(ctx, spenderKey{}, t.Spent)
+		}
+		final, err := r.loop(inner)
 		switch {
 		case errors.Is(err, errStopped):
 		case ctx.Err() != nil && err != nil:

@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 			Console: &config.ConsoleChannel{Listen: "127.0.0.1:8081"},
 		}},
 		Session: config.Session{Scope: config.ScopeDefault, History: config.History{MaxItems: 200, MaxTokens: 32000}},
+		Usage:   config.Usage{Currency: "USD", Timezone: "UTC"},
 		Log:     config.Log{Level: "info", Format: "auto"},
 		Limits:  config.Limits{MaxConcurrentTurns: 64, TurnTimeout: 3 * time.Minute, Grace: 20 * time.Second},
 	}
@@ -171,6 +172,7 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 			},
 		},
 		Session: config.Session{Scope: config.ScopeUser, History: config.History{MaxItems: 70, MaxTokens: 9000, Compact: true}},
+		Usage:   config.Usage{Currency: "USD", Timezone: "UTC"},
 		Log:     config.Log{Level: "debug", Format: "json"},
 		Limits:  config.Limits{MaxConcurrentTurns: 2, TurnTimeout: 90 * time.Second},
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"botd/agent"
+	"botd/agent/usage"
 	"botd/channels"
 	"botd/sessionstore"
 )
@@ -80,6 +81,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Observer is told of turns and deliveries that ended. Default: nobody.
 	Observer Observer
+
+	// Budgets counts what turns cost and says who may have more. Default: nothing is counted or bounded. The
+	// counters are written with the journal, which must be a sessionstore.Tallier.
+	Budgets *usage.Budgets
 
 	// MaxConcurrent bounds the turns that run at once. Default 32.
 	MaxConcurrent int
@@ -224,7 +229,7 @@ type SendReport struct {
 	Channel string
 	// Delivery is the delivery's ID; what comes before its slash is the turn's.
 	Delivery string
-	State   State
+	State    State
 	// Kind is the kind of the error, and meaningful only when Err is not nil.
 	Kind channels.ErrorKind
 	Err  error

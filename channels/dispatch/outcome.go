@@ -35,9 +35,13 @@ func (d *Dispatcher) keep(t *turn, a *answer) (again []Entry) {
 	if a.notice != nil {
 		says = *a.notice
 	}
+	r.Tallies = t.tallies(a.notice == nil && !a.told, a.Agent)
 	err := d.compose(&r, says)
 	if err == nil {
 		err = d.write(r, t.entries, !a.told)
+	}
+	if err != nil {
+		d.account(t, r.Tallies)
 	}
 	switch {
 	case err == nil:
@@ -148,6 +152,7 @@ func diagnose(err error) verdict {
 
 // ended logs and reports how a run of a turn ended.
 func (d *Dispatcher) ended(t *turn, r TurnReport, err error) {
+	d.account(t, t.tallies(false, ""))
 	first := t.entries[0]
 	r.Channel, r.Session, r.Turn, r.Events = t.channel.info.Channel, t.lane.id, t.id, len(t.entries)
 	r.Waited, r.Ran = max(t.started.Sub(first.Received), 0), t.ran

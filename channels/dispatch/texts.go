@@ -36,6 +36,7 @@ const (
 	textFiltered
 	textFailed
 	textTimeout
+	textBudget
 	textCount
 )
 
@@ -85,6 +86,7 @@ var english = [textCount]string{
 	textFiltered:         "The service that writes my answers refuses this message. Please try to say it differently.",
 	textFailed:           "Something went wrong with this message and I could not answer it. Please try again or say it differently.",
 	textTimeout:          "The answer took too long and I gave up. Please try again, perhaps with a simpler question.",
+	textBudget:           "You may ask me again from %s on: until then, what is set aside for answers is used up.",
 }
 
 var chinese = [textCount]string{
@@ -118,6 +120,7 @@ var chinese = [textCount]string{
 	textFiltered:         "產生回覆的服務拒絕了這則訊息，請換個方式再說一次。",
 	textFailed:           "處理這則訊息時發生錯誤，無法回覆。請再試一次，或換個方式說。",
 	textTimeout:          "產生回覆的時間過長，我已放棄。請再試一次，或把問題簡化。",
+	textBudget:           "可用的回覆額度已用完，%s 之後可以再問我。",
 }
 
 var japanese = [textCount]string{
@@ -151,6 +154,7 @@ var japanese = [textCount]string{
 	textFiltered:         "回答を作成するサービスがこのメッセージを受け付けませんでした。言い方を変えてお試しください。",
 	textFailed:           "問題が発生し、このメッセージにお答えできませんでした。もう一度お試しになるか、言い方を変えてください。",
 	textTimeout:          "回答に時間がかかりすぎたため中止しました。質問を簡単にして、もう一度お試しください。",
+	textBudget:           "ご利用いただける分を使い切りました。%s 以降にもう一度お尋ねください。",
 }
 
 var thai = [textCount]string{
@@ -184,6 +188,7 @@ var thai = [textCount]string{
 	textFiltered:         "บริการที่เขียนคำตอบปฏิเสธข้อความนี้ กรุณาลองพูดใหม่อีกแบบ",
 	textFailed:           "เกิดข้อผิดพลาดกับข้อความนี้และฉันตอบไม่ได้ กรุณาลองอีกครั้งหรือพูดใหม่อีกแบบ",
 	textTimeout:          "คำตอบใช้เวลานานเกินไป ฉันจึงหยุด กรุณาลองอีกครั้งด้วยคำถามที่ง่ายขึ้น",
+	textBudget:           "โควตาสำหรับคำตอบหมดแล้ว กรุณาถามฉันอีกครั้งหลัง %s",
 }
 
 // notice is a text of the catalogue in answer to an event, in its speaker's language.

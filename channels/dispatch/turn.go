@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"botd/agent"
+	"botd/agent/usage"
 	"botd/channels"
 	"botd/sessionstore"
 )
@@ -44,6 +45,8 @@ type turn struct {
 	// undo is the turn whose question is asked again, and whose items this one's replace.
 	undo string
 	ran  time.Duration
+	// meter gathers what the run costs, nil where nobody counts.
+	meter *usage.Meter
 }
 
 // Causes of a turn's end that are no failure of the engine.
@@ -152,6 +155,10 @@ func (d *Dispatcher) answer(t *turn) (*answer, error) {
 			return &answer{notice: &says}, nil
 		}
 		t.undo, history = again.turn, again.before
+	}
+	if says, err := d.overBudget(t); says != nil || err != nil {
+		t.undo = ""
+		return &answer{notice: says}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(t.ctx, d.live.Load().TurnTimeout, errTimeout)
 	defer cancel()
@@ -303,6 +310,7 @@ func (d *Dispatcher) runEngine(ctx context.Context, t *turn, history []sessionst
 			ID: t.id, Session: t.lane.id, Agent: t.channel.Agent,
 			History: history, Input: input,
 			Group: shared(t.channel.Scope, asked.Address), Place: t.channel.info.Platform,
+			Spent: t.spent(),
 		}) {
 			switch {
 			case err != nil:
