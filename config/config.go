@@ -32,9 +32,6 @@ type Config struct {
 	Log Log `yaml:"log"`
 	// Metrics are the figures for Prometheus.
 	Metrics Metrics `yaml:"metrics"`
-	// Tracing sends spans of turns, model calls, tool calls and deliveries to an OpenTelemetry collector. They
-	// hold names, IDs, times and token counts, never what people write.
-	Tracing Tracing `yaml:"tracing"`
 	// Limits bound the work that goes on at once.
 	Limits Limits `yaml:"limits"`
 }
@@ -46,10 +43,6 @@ type Server struct {
 	// PublicURL is the https:// address under which platforms reach this listener, without a path. It is
 	// used to tell you which webhook URL to register.
 	PublicURL string `yaml:"public_url"`
-	// MaxConnections is how many connections the listener keeps at once; further ones wait.
-	MaxConnections int `yaml:"max_connections" min:"1" max:"1000000" default:"4096"`
-	// TLS has the listener speak HTTPS itself, without a proxy in front.
-	TLS TLS `yaml:"tls"`
 }
 
 // Admin is how operators reach the running gateway.

@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	got := parse(t, minimal, nil)
 	want := &config.Config{
 		Store:     "bbolt://./data/botd.db",
-		Server:    config.Server{Listen: ":8080", MaxConnections: 4096, TLS: config.TLS{ACME: config.ACME{Cache: "./data/acme"}}},
+		Server:    config.Server{Listen: ":8080"},
 		Providers: map[string]config.Provider{"local": {Type: config.Offline}},
 		Agents: map[string]config.Agent{"a": {
 			Instructions: "You are a helpful assistant in a chat. Answer briefly, in the language of the person who asks.",
@@ -123,7 +123,7 @@ limits: {max_concurrent_turns: 2, turn_timeout: 1m30s, grace: 0s}
 	}
 	want := &config.Config{
 		Store:  "bbolt:///var/lib/botd/botd.db",
-		Server: config.Server{Listen: "127.0.0.1:9000", PublicURL: "https://bot.shop.test", MaxConnections: 4096, TLS: config.TLS{ACME: config.ACME{Cache: "./data/acme"}}},
+		Server: config.Server{Listen: "127.0.0.1:9000", PublicURL: "https://bot.shop.test"},
 		Providers: map[string]config.Provider{
 			"azure": {Type: config.OpenAI, OpenAI: &config.OpenAIProvider{
 				APIKey: config.NewSecret("k: ["), BaseURL: "https://r.openai.azure.com/openai/v1", API: "responses", Dialect: "azure",
