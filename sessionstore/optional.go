@@ -51,6 +51,15 @@ type Eraser interface {
 	Erase(ctx context.Context, id ID) error
 }
 
+// Scrubber is implemented by stores in which something of what was deleted can be left in the files.
+type Scrubber interface {
+	// Scrub overwrites what is left of items, records and all else that was deleted, so that no byte of it is
+	// in the store's files when it returns nil. Erase does so by itself; after deleting records, Scrub is
+	// called once all of them are gone, since it may take time in proportion to the free room in the files.
+	// When Scrub fails it can be repeated.
+	Scrub(ctx context.Context) error
+}
+
 // Rewrite replaces the oldest items of a session by others, as compaction does.
 type Rewrite struct {
 	// Revision is the session's revision, read before the items that are being replaced.

@@ -4,12 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
-// ErrNoRecord is returned for a record that does not exist.
-var ErrNoRecord = errors.New("no such record")
+// Errors of a Recorder and a Tallier, beside ErrChanged.
+var (
+	// ErrNoRecord is returned for a record that does not exist.
+	ErrNoRecord = errors.New("no such record")
+	// ErrInvalidRecord is returned for names beyond their limits or with a zero byte, for a value that is
+	// not JSON, and for changes of which two are of one record; nothing was written. A value that is too
+	// long gives ErrTooLarge.
+	ErrInvalidRecord = errors.New("invalid record")
+)
 
 // Limits of records, in bytes.
 const (
@@ -27,7 +36,7 @@ const AnyVersion = math.MaxUint64
 // pause, a setting, a line of the audit.
 type Record struct {
 	// Kind names the sort of fact ("link", "block"), Key the one fact within it. Both are any text without
-	// a zero byte, within the limits.
+	// a zero byte, not empty, within the limits.
 	Kind, Key string
 	// Value is one JSON value.
 	Value json.RawMessage
@@ -59,6 +68,47 @@ type Recorder interface {
 	// the order of their keys' bytes. An empty result means that there are no more.
 	Records(ctx context.Context, kind, prefix, after string, limit int) ([]Record, error)
 	// ChangeRecords makes all the changes or none. ErrChanged when a record has another version than a change
-	// asks for. Deleting what does not exist with AnyVersion is no error.
+	// asks for. Deleting what does not exist with AnyVersion is no error. No record may be changed twice in
+	// one call.
 	ChangeRecords(ctx context.Context, changes ...RecordChange) error
+}
+
+// ValidateChanges reports whether a Recorder can make the changes, were it not for versions.
+func ValidateChanges(changes []RecordChange) error {
+	type name struct{ kind, key string }
+	seen := make(map[name]bool, len(changes))
+	for i, c := range changes {
+		if err := c.validate(); err != nil {
+			return fmt.Errorf("change %d: %w", i, err)
+		}
+		n := name{c.Kind, c.Key}
+		if seen[n] {
+			return fmt.Errorf("change %d: %w: its record is changed twice", i, ErrInvalidRecord)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+func (c RecordChange) validate() error {
+	if err := validName("kind", c.Kind, MaxRecordKindLen); err != nil {
+		return err
+	}
+	if err := validName("key", c.Key, MaxRecordKeyLen); err != nil {
+		return err
+	}
+	switch {
+	case len(c.Value) > MaxRecordLen:
+		return fmt.Errorf("value of %d bytes: %w (at most %d bytes)", len(c.Value), ErrTooLarge, MaxRecordLen)
+	case c.Value != nil && !json.Valid(c.Value):
+		return fmt.Errorf("%w: its value is not JSON", ErrInvalidRecord)
+	}
+	return nil
+}
+
+func validName(what, name string, longest int) error {
+	if len(name) == 0 || len(name) > longest || strings.IndexByte(name, 0) >= 0 {
+		return fmt.Errorf("%w: a %s of %d bytes (1 to %d bytes, none of them zero)", ErrInvalidRecord, what, len(name), longest)
+	}
+	return nil
 }

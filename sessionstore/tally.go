@@ -1,6 +1,9 @@
 package sessionstore
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Counts is what one Tally counts. All of them only grow.
 type Counts struct {
@@ -36,6 +39,16 @@ func (c Counts) Add(d Counts) Counts {
 type Tally struct {
 	Key    string
 	Counts Counts
+}
+
+// ValidateTallies reports whether a Tallier can add them. A key may occur more than once.
+func ValidateTallies(add []Tally) error {
+	for i, t := range add {
+		if err := validName("key", t.Key, MaxRecordKeyLen); err != nil {
+			return fmt.Errorf("counter %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // Tallier is implemented by stores that keep counters. Journals add those of a turn in its commit.

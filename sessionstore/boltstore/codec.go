@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"strings"
 	"time"
 
@@ -77,6 +78,16 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
 func (r *reader) byte() byte {
 	if v := r.take(1); v != nil {
 		return v[0]
@@ -120,10 +131,16 @@ func appendTime(b []byte, t time.Time) []byte {
 // now is the time as it is stored: UTC, without a monotonic part.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Times are stored as nanoseconds since 1970, the zero time as 0.
+// Times are stored as nanoseconds since 1970, the zero time as 0, and those that are too far away for that
+// as the last or first that is not.
 func encodeTime(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Year() > 2261:
+		return math.MaxInt64
+	case t.Year() < 1678:
+		return math.MinInt64
 	}
 	return t.UnixNano()
 }

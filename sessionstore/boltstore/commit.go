@@ -25,11 +25,14 @@ func (db *DB) commitTurn(ctx context.Context, r dispatch.TurnResult) error {
 	if err := (sessionstore.Batch{Turn: r.Turn, Items: r.Items}).Validate(); err != nil {
 		return err
 	}
+	if err := sessionstore.ValidateTallies(r.Tallies); err != nil {
+		return err
+	}
 	messages, err := encodeMessages(r.Replies)
 	if err != nil {
 		return err
 	}
-	size := itemsSize(r.Items)
+	size := itemsSize(r.Items) + talliesSize(r.Tallies)
 	for _, m := range messages {
 		size += len(m)
 	}
@@ -47,7 +50,10 @@ func (db *DB) commitTurn(ctx context.Context, r dispatch.TurnResult) error {
 		if err := tx.consume(r.Consumed, r.Dead); err != nil {
 			return err
 		}
-		return tx.enqueue(r, messages)
+		if err := tx.enqueue(r, messages); err != nil {
+			return err
+		}
+		return db.addTallies(tx, r.Tallies)
 	})
 }
 

@@ -84,7 +84,7 @@ func checkKey(sys *bolt.Bucket, encrypted bool, master cipher.AEAD) error {
 // those of items.
 func (b bucket) encrypts(key []byte) bool {
 	switch b {
-	case inbBucket, outBucket, kepBucket, dlqBucket:
+	case inbBucket, outBucket, kepBucket, dlqBucket, recBucket:
 		return true
 	case sesBucket:
 		return len(key) == itemKeyLen && (key[8] == itemClass || key[8] == viewClass)
@@ -185,9 +185,7 @@ func (tx *writeTx) putFor(id sessionstore.ID, b bucket, key, rec []byte) error {
 	if err != nil {
 		return err
 	}
-	out := make([]byte, 0, cryptLen+len(rec)+k.Overhead())
-	out = append(append(out, cryptVersion), number...)
-	return tx.put(b, key, k.Seal(out, nil, rec, bound(b, key)))
+	return tx.put(b, key, sealFor(b, key, rec, number, k))
 }
 
 // keyOf returns the key that a session's new records are encrypted with, making it when there is none.
@@ -196,16 +194,7 @@ func (tx *writeTx) keyOf(id sessionstore.ID) (number []byte, k cipher.AEAD, err 
 		k, err = tx.key(number)
 		return number, k, err
 	}
-	n, err := tx.next(dekBucket)
-	if err != nil {
-		return nil, nil, err
-	}
-	number = u64(n)
-	secret := make([]byte, KeyLen)
-	_, _ = rand.Read(secret) // never fails
-	stored := sessionKey{session: id}
-	stored.wrapped = tx.master.Seal(nil, nil, secret, stored.bound(number))
-	if err := tx.put(dekBucket, number, stored.encode(number)); err != nil {
+	if number, err = tx.newKey(id); err != nil {
 		return nil, nil, err
 	}
 	if err := tx.put(dkiBucket, []byte(id), number); err != nil {
@@ -213,4 +202,50 @@ func (tx *writeTx) keyOf(id sessionstore.ID) (number []byte, k cipher.AEAD, err 
 	}
 	k, err = tx.key(number)
 	return number, k, err
+}
+
+// newKey makes a key for a session, or, for no ID, the key of records that belong to none.
+func (tx *writeTx) newKey(id sessionstore.ID) (number []byte, err error) {
+	n, err := tx.next(dekBucket)
+	if err != nil {
+		return nil, err
+	}
+	number = u64(n)
+	secret := make([]byte, KeyLen)
+	_, _ = rand.Read(secret) // never fails
+	stored := sessionKey{session: id}
+	stored.wrapped = tx.master.Seal(nil, nil, secret, stored.bound(number))
+	return number, tx.put(dekBucket, number, stored.encode(number))
+}
+
+// recordsKey names, in the bucket sys, the number of the key that records are encrypted with.
+var recordsKey = []byte("records")
+
+// putRecord writes what a Recorder keeps, encrypted when the file is.
+func (tx *writeTx) putRecord(key, rec []byte) error {
+	if tx.master == nil {
+		return tx.put(recBucket, key, rec)
+	}
+	number := tx.get(sysBucket, recordsKey)
+	if len(number) != 8 {
+		var err error
+		if number, err = tx.newKey(""); err != nil {
+			return err
+		}
+		if err := tx.put(sysBucket, recordsKey, number); err != nil {
+			return err
+		}
+	}
+	k, err := tx.key(number)
+	if err != nil {
+		return err
+	}
+	return tx.put(recBucket, key, sealFor(recBucket, key, rec, number, k))
+}
+
+// sealFor encrypts a record with the key of a number.
+func sealFor(b bucket, key, rec, number []byte, k cipher.AEAD) []byte {
+	out := make([]byte, 0, cryptLen+len(rec)+k.Overhead())
+	out = append(append(out, cryptVersion), number...)
+	return k.Seal(out, nil, rec, bound(b, key))
 }

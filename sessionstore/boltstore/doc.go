@@ -19,6 +19,10 @@
 //	arc  sid8 epoch4                         → archive   epochs that were cleared and can be restored
 //	swp  prefix in ses                       → –         what housekeeping still has to delete
 //	tmb  sha256(session ID)[:16]             → tombstone generation of an erased session
+//	rec  kind 0 key                          → record    small durable facts, see sessionstore.Recorder
+//	rex  until8, key in rec                  → –         records that cease to exist, the earliest first
+//	tly  key                                 → counts    counters, see sessionstore.Tallier
+//	tlg  seq8                                → counts    what turns added to counters and is not added up yet
 //	dek  number8                             → key       session ID, the session's key wrapped by the master key
 //	dki  session ID                          → number8   the key that new records are encrypted with
 //
@@ -29,12 +33,13 @@
 // # Encryption
 //
 // With Options.Key a new file is encrypted: the two buckets dek and dki are in such files alone. Items, and
-// what inb, out, kep and dlq hold, are sealed with AES-256-GCM under a key of their session, each with a
-// random nonce and bound to its bucket and key, so that a record can be neither read nor changed nor put in
-// another's place. The session keys are random and wrapped by Options.Key, which Rekey changes; Erase
+// what inb, out, kep and dlq hold, are sealed with AES-256-GCM under a key of their session, what rec holds
+// under a key of its own, each with a random nonce and bound to its bucket and key, so that a record can be
+// neither read nor changed nor put in another's place. These keys are random and wrapped by Options.Key, which Rekey changes; Erase
 // deletes them with what they sealed. Another key, or none, opens nothing and changes nothing.
 //
-// What is not hidden: session IDs, IDs of events and turns, times, counts, token usage and lengths. What is
+// What is not hidden: session IDs, IDs of events and turns, kinds and keys of records, counters, times,
+// counts, token usage and lengths. What is
 // not guarded: an older state of the file, or of a record, can be put back by whoever can write the file.
 // A backup holds the keys along with what they sealed, both closed to whoever lacks the master key.
 //

@@ -18,8 +18,8 @@ const (
 // HousekeepEvery is how often Housekeep looks for something to do.
 const HousekeepEvery = time.Minute
 
-// Housekeep deletes what is no longer kept: swept sessions, expired archives, events behind the dedupe
-// window, dead letters and settled deliveries that were kept long enough. It works in small steps among
+// Housekeep deletes what is no longer kept: swept sessions, expired archives and records, events behind the
+// dedupe window, dead letters and settled deliveries that were kept long enough. It works in small steps among
 // the other writes until ctx ends, when it returns nil, or until the store fails or is closed. One
 // goroutine runs it.
 func (db *DB) Housekeep(ctx context.Context) error {
@@ -58,6 +58,9 @@ func (db *DB) Tidy(ctx context.Context) error {
 		if err := db.expire(ctx, job.bucket, job.expired); err != nil {
 			return fmt.Errorf("expire %s: %w", job.bucket, err)
 		}
+	}
+	if err := db.expireRecords(ctx); err != nil {
+		return fmt.Errorf("expire %s: %w", recBucket, err)
 	}
 	return db.sweep(ctx)
 }

@@ -222,10 +222,8 @@ func (db *DB) start() (err error) {
 		return err
 	}
 	err = db.bolt.Update(func(tx *bolt.Tx) error {
-		for _, name := range bucketsOf(db.master) {
-			if tx.Bucket([]byte(name)) == nil {
-				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
-			}
+		if err := completeBuckets(tx, db.master); err != nil {
+			return err
 		}
 		if tx.Bucket(scrubName) != nil { // a crash cut Erase short
 			if err := tx.DeleteBucket(scrubName); err != nil {
@@ -243,6 +241,21 @@ func (db *DB) start() (err error) {
 		db.opts.Logger.Warn("the file was not closed when it was last used; what was acknowledged is there", "path", db.opts.Path)
 	}
 	return db.bolt.View(func(tx *bolt.Tx) error { return db.outbox.load(&readTx{bolt: tx, master: db.master}) })
+}
+
+// completeBuckets makes the buckets that the file is too old to have.
+func completeBuckets(tx *bolt.Tx, master cipher.AEAD) error {
+	for _, name := range bucketNames[firstBuckets:plainBuckets] {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", name, err)
+		}
+	}
+	for _, name := range bucketsOf(master) {
+		if tx.Bucket([]byte(name)) == nil {
+			return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
+		}
+	}
+	return nil
 }
 
 // checkSchema refuses files that this version does not know or that the master key does not open.

@@ -26,16 +26,24 @@ const (
 	arcBucket
 	swpBucket
 	tmbBucket
+	// These came later: files that do not have them get them when they are opened.
+	recBucket
+	rexBucket
+	tlyBucket
+	tlgBucket
 	// These two are in encrypted files alone.
 	dekBucket
 	dkiBucket
 	buckets
 
+	firstBuckets = recBucket
 	plainBuckets = dekBucket
 )
 
 // bucketNames are stored in every file: add, never rename or reuse.
-var bucketNames = [buckets]string{"sys", "key", "ses", "inb", "ddp", "out", "kep", "dlq", "arc", "swp", "tmb", "dek", "dki"}
+var bucketNames = [buckets]string{
+	"sys", "key", "ses", "inb", "ddp", "out", "kep", "dlq", "arc", "swp", "tmb", "rec", "rex", "tly", "tlg", "dek", "dki",
+}
 
 func (b bucket) String() string { return bucketNames[b] }
 

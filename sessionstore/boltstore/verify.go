@@ -118,6 +118,10 @@ func (v *verifier) records(x *outboxIndex) error {
 			_, _, err := decodeTomb(key, rec)
 			v.note(err)
 		}},
+		{recBucket, v.stored},
+		{rexBucket, v.expiry},
+		{tlyBucket, v.counter},
+		{tlgBucket, v.countersLog},
 		{dekBucket, v.sessionKey},
 		{dkiBucket, v.keyNumber},
 	} {
@@ -134,6 +138,7 @@ func (v *verifier) records(x *outboxIndex) error {
 		}
 	}
 	v.index(x, outbox)
+	v.recordsKey()
 	return nil
 }
 

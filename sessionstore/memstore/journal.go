@@ -184,6 +184,9 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 	if err := (sessionstore.Batch{Turn: r.Turn, Items: r.Items}).Validate(); err != nil {
 		return fmt.Errorf("commit turn: %w", err)
 	}
+	if err := sessionstore.ValidateTallies(r.Tallies); err != nil {
+		return fmt.Errorf("commit turn: %w", err)
+	}
 	replies, err := s.journal.encode(r)
 	if err != nil {
 		return fmt.Errorf("commit turn: %w", err)
@@ -229,6 +232,7 @@ func (s *Store) Commit(ctx context.Context, r dispatch.TurnResult) error {
 		d.seq = s.journal.outSeq
 	}
 	s.journal.outbox = append(s.journal.outbox, replies...)
+	s.addTallies(r.Tallies)
 	return nil
 }
 

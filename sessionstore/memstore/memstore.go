@@ -42,6 +42,8 @@ type Store struct {
 	// erased holds the generations of sessions that were erased.
 	erased  map[sessionstore.ID]uint64
 	journal journal
+	records records
+	tallies map[string]sessionstore.Counts
 }
 
 // session is one line of memory.
@@ -69,6 +71,8 @@ func New() *Store {
 		DedupeFor: DedupeFor, ArchiveFor: ArchiveFor,
 		sessions: map[sessionstore.ID]*session{}, erased: map[sessionstore.ID]uint64{},
 		journal: journal{known: map[event]time.Time{}},
+		records: records{kinds: map[string][]sessionstore.Record{}},
+		tallies: map[string]sessionstore.Counts{},
 	}
 }
 
