@@ -28,3 +28,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	storetest.Inspector(t, func(t *testing.T) storetest.Inspecting { return openTest(t, Options{}) })
 }
+
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	storetest.Recorder(t, func(t *testing.T) storetest.Recording { return openTest(t, Options{}) })
+}

@@ -56,3 +56,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	storetest.Inspector(t, func(*testing.T) storetest.Inspecting { return memstore.New() })
 }
+
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	storetest.Recorder(t, func(*testing.T) storetest.Recording { return memstore.New() })
+}

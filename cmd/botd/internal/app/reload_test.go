@@ -104,20 +104,26 @@ func TestReload_ChangesWhatCanAndTellsWhatCannot(t *testing.T) {
 	if !strings.Contains(log.String(), "did you mean") {
 		t.Errorf("the log does not say how to mend it:\n%s", log)
 	}
-	res, err := http.Get("http://" + g.MetricsAddr() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	scrape := func() string {
+		res, err := http.Get("http://" + g.MetricsAddr() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	const up = `botd_channel_up{channel="discord",platform="discord"} 1`
+	await(t, "the gateway of Discord", func() bool { return strings.Contains(scrape(), up) })
+	body := scrape()
 	for _, want := range []string{
 		`botd_config_reloads_total{result="failed"} 1`, `botd_config_reloads_total{result="ok"} 2`, "botd_config_last_reload_successful 0",
-		`botd_channel_up{channel="discord",platform="discord"} 1`, "botd_store_up 1",
+		"botd_store_up 1",
 	} {
-		if !strings.Contains(string(body), want) {
+		if !strings.Contains(body, want) {
 			t.Errorf("metrics without %s:\n%s", want, body)
 		}
 	}
