@@ -33,3 +33,8 @@ func TestRecorder(t *testing.T) {
 	t.Parallel()
 	storetest.Recorder(t, func(t *testing.T) storetest.Recording { return openTest(t, Options{}) })
 }
+
+func TestTallier(t *testing.T) {
+	t.Parallel()
+	storetest.Tallier(t, func(t *testing.T) storetest.Counting { return openTest(t, Options{}) })
+}

@@ -173,7 +173,7 @@ func (db *DB) Tallies(ctx context.Context, prefix, after string, limit int) (lis
 
 func (tx *readTx) tallies(prefix, after string, limit int) (list []sessionstore.Tally) {
 	c := tx.bucket(tlyBucket).Cursor()
-	for key, rec := c.Seek([]byte(max(prefix, after))); bytes.HasPrefix(key, []byte(prefix)) && len(list) < limit; key, rec = c.Next() {
+	for key, rec := c.Seek([]byte(max(prefix, after))); key != nil && bytes.HasPrefix(key, []byte(prefix)) && len(list) < limit; key, rec = c.Next() {
 		if string(key) == after {
 			continue
 		}
@@ -221,7 +221,7 @@ func (db *DB) dropTallies(tx *writeTx, prefix string) (more bool, err error) {
 	}
 	var keys [][]byte
 	c := tx.bucket(tlyBucket).Cursor()
-	for key, _ := c.Seek([]byte(prefix)); bytes.HasPrefix(key, []byte(prefix)) && !more; key, _ = c.Next() {
+	for key, _ := c.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)) && !more; key, _ = c.Next() {
 		keys = append(keys, bytes.Clone(key))
 		more = len(keys) == stepKeys
 	}

@@ -61,3 +61,8 @@ func TestRecorder(t *testing.T) {
 	t.Parallel()
 	storetest.Recorder(t, func(*testing.T) storetest.Recording { return memstore.New() })
 }
+
+func TestTallier(t *testing.T) {
+	t.Parallel()
+	storetest.Tallier(t, func(*testing.T) storetest.Counting { return memstore.New() })
+}
