@@ -12,9 +12,7 @@ import (
 
 // archives returns what can be restored of a session, the oldest first.
 func (tx *readTx) archives(sid uint64) (list []archive, err error) {
-	prefix := u64(sid)
-	c := tx.bucket(arcBucket).Cursor()
-	for key, rec := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, rec = c.Next() {
+	for key, rec := range tx.within(arcBucket, u64(sid), nil) {
 		a, err := decodeArchive(key, rec)
 		if err != nil {
 			return nil, err

@@ -178,30 +178,40 @@ func (tx *readTx) plain(b bucket, key, rec []byte) []byte {
 
 // putFor writes a record that holds what was said in a session, encrypted when the file is.
 func (tx *writeTx) putFor(id sessionstore.ID, b bucket, key, rec []byte) error {
+	return tx.putSealed(b, key, rec, id, dkiBucket, []byte(id))
+}
+
+// recordsKey names, in the bucket sys, the number of the key that records are encrypted with.
+var recordsKey = []byte("records")
+
+// putRecord writes what a Recorder keeps, encrypted when the file is.
+func (tx *writeTx) putRecord(key, rec []byte) error {
+	return tx.putSealed(recBucket, key, rec, "", sysBucket, recordsKey)
+}
+
+// putSealed writes a record, encrypted when the file is with the key that has its number under name in the
+// bucket numbers. When there is none, it makes one for the session, or, for no ID, for what belongs to none.
+func (tx *writeTx) putSealed(b bucket, key, rec []byte, id sessionstore.ID, numbers bucket, name []byte) error {
 	if tx.master == nil {
 		return tx.put(b, key, rec)
 	}
-	number, k, err := tx.keyOf(id)
+	number := tx.get(numbers, name)
+	if len(number) != 8 {
+		var err error
+		if number, err = tx.newKey(id); err != nil {
+			return err
+		}
+		if err := tx.put(numbers, name, number); err != nil {
+			return err
+		}
+	}
+	k, err := tx.key(number)
 	if err != nil {
 		return err
 	}
-	return tx.put(b, key, sealFor(b, key, rec, number, k))
-}
-
-// keyOf returns the key that a session's new records are encrypted with, making it when there is none.
-func (tx *writeTx) keyOf(id sessionstore.ID) (number []byte, k cipher.AEAD, err error) {
-	if number = tx.get(dkiBucket, []byte(id)); len(number) == 8 {
-		k, err = tx.key(number)
-		return number, k, err
-	}
-	if number, err = tx.newKey(id); err != nil {
-		return nil, nil, err
-	}
-	if err := tx.put(dkiBucket, []byte(id), number); err != nil {
-		return nil, nil, err
-	}
-	k, err = tx.key(number)
-	return number, k, err
+	out := make([]byte, 0, cryptLen+len(rec)+k.Overhead())
+	out = append(append(out, cryptVersion), number...)
+	return tx.put(b, key, k.Seal(out, nil, rec, bound(b, key)))
 }
 
 // newKey makes a key for a session, or, for no ID, the key of records that belong to none.
@@ -216,36 +226,4 @@ func (tx *writeTx) newKey(id sessionstore.ID) (number []byte, err error) {
 	stored := sessionKey{session: id}
 	stored.wrapped = tx.master.Seal(nil, nil, secret, stored.bound(number))
 	return number, tx.put(dekBucket, number, stored.encode(number))
-}
-
-// recordsKey names, in the bucket sys, the number of the key that records are encrypted with.
-var recordsKey = []byte("records")
-
-// putRecord writes what a Recorder keeps, encrypted when the file is.
-func (tx *writeTx) putRecord(key, rec []byte) error {
-	if tx.master == nil {
-		return tx.put(recBucket, key, rec)
-	}
-	number := tx.get(sysBucket, recordsKey)
-	if len(number) != 8 {
-		var err error
-		if number, err = tx.newKey(""); err != nil {
-			return err
-		}
-		if err := tx.put(sysBucket, recordsKey, number); err != nil {
-			return err
-		}
-	}
-	k, err := tx.key(number)
-	if err != nil {
-		return err
-	}
-	return tx.put(recBucket, key, sealFor(recBucket, key, rec, number, k))
-}
-
-// sealFor encrypts a record with the key of a number.
-func sealFor(b bucket, key, rec, number []byte, k cipher.AEAD) []byte {
-	out := make([]byte, 0, cryptLen+len(rec)+k.Overhead())
-	out = append(append(out, cryptVersion), number...)
-	return k.Seal(out, nil, rec, bound(b, key))
 }

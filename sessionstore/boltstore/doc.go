@@ -35,12 +35,12 @@
 // With Options.Key a new file is encrypted: the two buckets dek and dki are in such files alone. Items, and
 // what inb, out, kep and dlq hold, are sealed with AES-256-GCM under a key of their session, what rec holds
 // under a key of its own, each with a random nonce and bound to its bucket and key, so that a record can be
-// neither read nor changed nor put in another's place. These keys are random and wrapped by Options.Key, which Rekey changes; Erase
-// deletes them with what they sealed. Another key, or none, opens nothing and changes nothing.
+// neither read nor changed nor put in another's place. These keys are random and wrapped by Options.Key, which
+// Rekey changes; Erase deletes a session's with what they sealed. Another key, or none, opens nothing and
+// changes nothing.
 //
 // What is not hidden: session IDs, IDs of events and turns, kinds and keys of records, counters, times,
-// counts, token usage and lengths. What is
-// not guarded: an older state of the file, or of a record, can be put back by whoever can write the file.
+// counts, token usage and lengths. What is not guarded: an older state of the file, or of a record, can be put back by whoever can write the file.
 // A backup holds the keys along with what they sealed, both closed to whoever lacks the master key.
 //
 // # Concurrency

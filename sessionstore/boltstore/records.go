@@ -67,9 +67,6 @@ func (r *storedRecord) record(kind, key string) sessionstore.Record {
 func (db *DB) Record(ctx context.Context, kind, key string) (rec sessionstore.Record, err error) {
 	err = db.view(ctx, func(tx *readTx) error {
 		k := recordKey(kind, key)
-		if len(key) == 0 { // a key that bbolt takes, and which leads to nothing
-			return sessionstore.ErrNoRecord
-		}
 		stored := tx.get(recBucket, k)
 		if stored == nil {
 			return sessionstore.ErrNoRecord
@@ -95,9 +92,10 @@ func (db *DB) Records(ctx context.Context, kind, prefix, after string, limit int
 	err = db.view(ctx, func(tx *readTx) error {
 		list = nil
 		t := now()
-		below := recordKey(kind, prefix)
-		c := tx.bucket(recBucket).Cursor()
-		for key, rec := c.Seek(recordKey(kind, max(prefix, after))); bytes.HasPrefix(key, below) && len(list) < limit; key, rec = c.Next() {
+		for key, rec := range tx.within(recBucket, recordKey(kind, prefix), recordKey(kind, after)) {
+			if len(list) >= limit {
+				break
+			}
 			_, name, _ := splitRecordKey(key)
 			if name <= after {
 				continue

@@ -127,8 +127,7 @@ func (db *DB) addTallies(tx *writeTx, add []sessionstore.Tally) error {
 func (db *DB) addUp(tx *writeTx) error {
 	sums := map[string]sessionstore.Counts{}
 	var entries [][]byte
-	c := tx.bucket(tlgBucket).Cursor()
-	for key, rec := c.First(); key != nil; key, rec = c.Next() {
+	for key, rec := range tx.within(tlgBucket, nil, nil) {
 		entries = append(entries, bytes.Clone(key))
 		err := decodeLog(key, rec, func(name []byte, counts sessionstore.Counts) {
 			sums[string(name)] = sums[string(name)].Add(counts)
@@ -172,8 +171,10 @@ func (db *DB) Tallies(ctx context.Context, prefix, after string, limit int) (lis
 }
 
 func (tx *readTx) tallies(prefix, after string, limit int) (list []sessionstore.Tally) {
-	c := tx.bucket(tlyBucket).Cursor()
-	for key, rec := c.Seek([]byte(max(prefix, after))); key != nil && bytes.HasPrefix(key, []byte(prefix)) && len(list) < limit; key, rec = c.Next() {
+	for key, rec := range tx.within(tlyBucket, []byte(prefix), []byte(after)) {
+		if len(list) >= limit {
+			break
+		}
 		if string(key) == after {
 			continue
 		}
@@ -181,8 +182,10 @@ func (tx *readTx) tallies(prefix, after string, limit int) (list []sessionstore.
 			list = append(list, sessionstore.Tally{Key: string(key), Counts: counts})
 		}
 	}
-	c = tx.bucket(tlgBucket).Cursor()
-	for key, rec := c.First(); key != nil && limit > 0; key, rec = c.Next() {
+	if limit <= 0 {
+		return nil
+	}
+	for key, rec := range tx.within(tlgBucket, nil, nil) {
 		_ = decodeLog(key, rec, func(name []byte, counts sessionstore.Counts) {
 			if !bytes.HasPrefix(name, []byte(prefix)) || string(name) <= after {
 				return
@@ -220,10 +223,11 @@ func (db *DB) dropTallies(tx *writeTx, prefix string) (more bool, err error) {
 		}
 	}
 	var keys [][]byte
-	c := tx.bucket(tlyBucket).Cursor()
-	for key, _ := c.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)) && !more; key, _ = c.Next() {
-		keys = append(keys, bytes.Clone(key))
-		more = len(keys) == stepKeys
+	for key := range tx.within(tlyBucket, []byte(prefix), nil) {
+		if keys = append(keys, bytes.Clone(key)); len(keys) == stepKeys {
+			more = true
+			break
+		}
 	}
 	for _, key := range keys {
 		if err := tx.delete(tlyBucket, key); err != nil {

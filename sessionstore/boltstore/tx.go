@@ -1,9 +1,11 @@
 package boltstore
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -69,6 +71,23 @@ func (tx *readTx) bucket(b bucket) *bolt.Bucket {
 }
 
 func (tx *readTx) get(b bucket, key []byte) []byte { return tx.plain(b, key, tx.bucket(b).Get(key)) }
+
+// within ranges over the records of a bucket whose keys begin with prefix and are not less than from, in the
+// order of their keys. The bucket must not be changed meanwhile.
+func (tx *readTx) within(b bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, rec []byte) bool) {
+		c := tx.bucket(b).Cursor()
+		if bytes.Compare(from, prefix) < 0 {
+			from = prefix
+		}
+		// Nothing begins with nothing too: the end of the bucket has to be asked for.
+		for key, rec := c.Seek(from); key != nil && bytes.HasPrefix(key, prefix); key, rec = c.Next() {
+			if !yield(key, rec) {
+				return
+			}
+		}
+	}
+}
 
 // sid returns the number of a session, 0 when it does not exist.
 func (tx *readTx) sid(id sessionstore.ID) uint64 {
