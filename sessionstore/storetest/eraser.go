@@ -18,22 +18,12 @@ type Erasing interface {
 
 // Eraser checks the contract of sessionstore.Eraser, but for the bytes in the files.
 func Eraser(t *testing.T, open func(t *testing.T) Erasing) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Erasing)
-	}{
+	runAll(t, open, []check[Erasing]{
 		{"AllIsGone", eraseAll},
 		{"OthersStay", eraseOthersStay},
 		{"LateWritesAreRefused", eraseLate},
 		{"NothingToErase", eraseNothing},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer s.Close()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 // live gives a session something of every kind that a store keeps.

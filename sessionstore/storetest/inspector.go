@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -18,24 +19,14 @@ type Inspecting interface {
 
 // Inspector checks the contract of dispatch.Inspector.
 func Inspector(t *testing.T, open func(t *testing.T) Inspecting) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Inspecting)
-	}{
+	runAll(t, open, []check[Inspecting]{
 		{"OutboxByState", inspectOutbox},
 		{"OutboxInPages", inspectPages},
 		{"Release", inspectRelease},
 		{"ReleaseRefuses", inspectReleaseRefuses},
 		{"DeadLetters", inspectDeadLetters},
 		{"Revive", inspectRevive},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer s.Close()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 func outbox(t *testing.T, s Inspecting, state dispatch.State) []dispatch.Kept {
@@ -82,17 +73,11 @@ func inspectPages(t *testing.T, s Inspecting) {
 		settle(t, s, want[n], dispatch.Outcome{State: dispatch.Dead, Reason: "blocked"})
 		replies(t, s, fmt.Sprint("w", n))
 	}
-	var after uint64
-	for {
-		page, err := s.Outbox(t.Context(), dispatch.Dead, after, 10)
-		must(t, "Outbox", err)
-		if len(page) == 0 {
-			break
-		}
-		for _, k := range page {
-			got = append(got, k.Message.ID)
-		}
-		after = page[len(page)-1].Seq
+	for _, k := range pages(t, "Outbox", 10, func(k dispatch.Kept) uint64 { return k.Seq },
+		func(ctx context.Context, after uint64, limit int) ([]dispatch.Kept, error) {
+			return s.Outbox(ctx, dispatch.Dead, after, limit)
+		}) {
+		got = append(got, k.Message.ID)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("deliveries in pages differ (-want +got):\n%s", diff)

@@ -15,10 +15,7 @@ import (
 
 // Journal checks the contract of dispatch.Journal for a journal that keeps the sessions too.
 func Journal(t *testing.T, open func(t *testing.T) Both) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Both)
-	}{
+	runAll(t, open, []check[Both]{
 		{"PutAndPending", putAndPending},
 		{"PutOnce", putOnce},
 		{"PutRepeatsInOneBatch", putRepeats},
@@ -64,18 +61,7 @@ func Journal(t *testing.T, open func(t *testing.T) Both) {
 		{"ConcurrentSameEvents", concurrentSameEvents},
 		{"ConcurrentCommits", concurrentCommits},
 		{"ConcurrentTraffic", concurrentTraffic},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer func() {
-				if err := s.Close(); err != nil {
-					t.Errorf("Close() = %v, want nil", err)
-				}
-			}()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 const journalSession sessionstore.ID = "line-shop:user:U1"

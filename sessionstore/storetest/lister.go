@@ -18,43 +18,26 @@ type Listing interface {
 
 // Lister checks the contract of sessionstore.Lister.
 func Lister(t *testing.T, open func(t *testing.T) Listing) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Listing)
-	}{
+	runAll(t, open, []check[Listing]{
 		{"InOrderByPage", listInOrder},
 		{"ByPrefix", listByPrefix},
 		{"WhatIsKnown", listInfo},
 		{"NothingForNoLimit", listNothing},
 		{"CancelledAndClosed", listClosed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer s.Close()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 // list returns every session with the prefix, read page by page.
 func list(t *testing.T, s sessionstore.Lister, prefix string, page int) (ids []sessionstore.ID) {
 	t.Helper()
-	var after sessionstore.ID
-	for {
-		infos, err := s.Sessions(t.Context(), prefix, after, page)
-		must(t, "Sessions", err)
-		if len(infos) == 0 {
-			return ids
-		}
-		if len(infos) > page {
-			t.Fatalf("Sessions with limit %d gives %d", page, len(infos))
-		}
-		for _, info := range infos {
-			ids = append(ids, info.ID)
-		}
-		after = ids[len(ids)-1]
+	infos := pages(t, "Sessions", page, func(info sessionstore.Info) sessionstore.ID { return info.ID },
+		func(ctx context.Context, after sessionstore.ID, limit int) ([]sessionstore.Info, error) {
+			return s.Sessions(ctx, prefix, after, limit)
+		})
+	for _, info := range infos {
+		ids = append(ids, info.ID)
 	}
+	return ids
 }
 
 func listInOrder(t *testing.T, s Listing) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -19,10 +20,7 @@ type Rewriting interface {
 
 // Rewriter checks the contracts of sessionstore.Rewriter and of sessionstore.Forker.
 func Rewriter(t *testing.T, open func(t *testing.T) Rewriting) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Rewriting)
-	}{
+	runAll(t, open, []check[Rewriting]{
 		{"ShowsOtherItems", rewriteShows},
 		{"KeepsLaterItems", rewriteKeepsLater},
 		{"Again", rewriteAgain},
@@ -35,14 +33,7 @@ func Rewriter(t *testing.T, open func(t *testing.T) Rewriting) {
 		{"ForkOfRewritten", forkRewritten},
 		{"ForkRefuses", forkRefuses},
 		{"ForkOfMany", forkMany},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer s.Close()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 // filled is a session with the items 1…n, each a turn of its own, Seqs 1…n.
@@ -188,17 +179,10 @@ func rewriteArchive(t *testing.T, s Rewriting) {
 
 func historyPages(t *testing.T, s Rewriting) {
 	_, raws := filled(t, s, 25)
-	var got []string
-	var after uint64
-	for {
-		items, err := s.History(t.Context(), "s", after, 10)
-		must(t, "History", err)
-		if len(items) == 0 {
-			break
-		}
-		got = append(got, rawsOf(items)...)
-		after = items[len(items)-1].Seq
-	}
+	got := rawsOf(pages(t, "History", 10, func(it sessionstore.Item) uint64 { return it.Seq },
+		func(ctx context.Context, after uint64, limit int) ([]sessionstore.Item, error) {
+			return s.History(ctx, "s", after, limit)
+		}))
 	if diff := cmp.Diff(raws, got); diff != "" {
 		t.Errorf("history in pages differs (-want +got):\n%s", diff)
 	}

@@ -16,10 +16,7 @@ import (
 
 // Store checks the contract of sessionstore.Store.
 func Store(t *testing.T, open func(t *testing.T) sessionstore.Store) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s sessionstore.Store)
-	}{
+	runAll(t, open, []check[sessionstore.Store]{
 		{"AppendItemsPop", appendItemsPop},
 		{"NewestInOrder", newestInOrder},
 		{"NothingForNoLimit", nothingForNoLimit},
@@ -54,18 +51,7 @@ func Store(t *testing.T, open func(t *testing.T) sessionstore.Store) {
 		{"ConcurrentPops", concurrentPops},
 		{"ConcurrentClear", concurrentClear},
 		{"CancelDuringWrites", cancelDuringWrites},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer func() {
-				if err := s.Close(); err != nil {
-					t.Errorf("Close() = %v, want nil", err)
-				}
-			}()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 const (

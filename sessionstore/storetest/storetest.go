@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -18,6 +19,48 @@ import (
 type Both interface {
 	sessionstore.Store
 	dispatch.Journal
+}
+
+// check is one test of a suite.
+type check[S any] struct {
+	name string
+	run  func(t *testing.T, s S)
+}
+
+// runAll runs each check of a suite on a store of its own.
+func runAll[S io.Closer](t *testing.T, open func(t *testing.T) S, checks []check[S]) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			defer func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("Close() = %v, want nil", err)
+				}
+			}()
+			c.run(t, s)
+		})
+	}
+}
+
+// pages returns the whole of what a method lists a page at a time, each page after the last key before it.
+func pages[T, K any](
+	t *testing.T, call string, page int, keyOf func(T) K, list func(ctx context.Context, after K, limit int) ([]T, error),
+) (all []T) {
+	t.Helper()
+	var after K
+	for {
+		some, err := list(t.Context(), after, page)
+		must(t, call, err)
+		if len(some) == 0 {
+			return all
+		}
+		if len(some) > page {
+			t.Fatalf("%s with limit %d gives %d", call, page, len(some))
+		}
+		all = append(all, some...)
+		after = keyOf(all[len(all)-1])
+	}
 }
 
 // session is one session of a store under test; its methods fail the test on an error.

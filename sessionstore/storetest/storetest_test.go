@@ -119,6 +119,11 @@ func (s *defective) Commit(ctx context.Context, r dispatch.TurnResult) error {
 		_ = s.Store.Append(ctx, r.Session, sessionstore.Batch{Turn: r.Turn, Generation: r.Generation, Items: r.Items})
 	case "dead letters vanish":
 		r.Dead = ""
+	case "counted before the checks":
+		if err := s.Store.AddTallies(ctx, r.Tallies...); err != nil {
+			return err
+		}
+		r.Tallies = nil
 	}
 	return s.Store.Commit(ctx, r)
 }
@@ -181,6 +186,54 @@ func (s *defective) Restore(ctx context.Context, id sessionstore.ID, generation 
 	return s.Store.Restore(ctx, id, generation)
 }
 
+func (s *defective) ChangeRecords(ctx context.Context, changes ...sessionstore.RecordChange) error {
+	switch s.defect {
+	case "versions are not checked":
+		changes = slices.Clone(changes)
+		for i := range changes {
+			changes[i].Version = sessionstore.AnyVersion
+		}
+	case "records never end":
+		changes = slices.Clone(changes)
+		for i := range changes {
+			changes[i].Until = time.Time{}
+		}
+	case "changes are torn apart":
+		for _, c := range changes {
+			if err := s.Store.ChangeRecords(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return s.Store.ChangeRecords(ctx, changes...)
+}
+
+func (s *defective) Records(ctx context.Context, kind, prefix, after string, limit int) ([]sessionstore.Record, error) {
+	if s.is("prefixes are ignored") {
+		prefix = ""
+	}
+	return s.Store.Records(ctx, kind, prefix, after, limit)
+}
+
+func (s *defective) Tallies(ctx context.Context, prefix, after string, limit int) ([]sessionstore.Tally, error) {
+	if s.is("counters in one page") {
+		limit = sessionstore.All
+	}
+	return s.Store.Tallies(ctx, prefix, after, limit)
+}
+
+func (s *defective) AddTallies(ctx context.Context, add ...sessionstore.Tally) error {
+	if s.is("counters begin anew") {
+		for _, t := range add {
+			if err := s.Store.DropTallies(ctx, t.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Store.AddTallies(ctx, add...)
+}
+
 // defects are the things that may be wrong, each with the suite that has to notice.
 var defects = map[string]string{
 	"all for no limit": "Store", "newest first": "Store", "oldest for a limit": "Store", "turns are not remembered": "Store",
@@ -191,6 +244,8 @@ var defects = map[string]string{
 	"late commits are taken": "Journal", "items are appended before the checks": "Journal", "dead letters vanish": "Journal",
 	"due out of order": "Journal", "begin is not noted": "Journal", "the unknown is sent again": "Journal",
 	"erase is a clear": "Eraser", "rewrites are not checked": "Rewriter", "restore leaves the generation": "Archiver",
+	"versions are not checked": "Recorder", "records never end": "Recorder", "changes are torn apart": "Recorder", "prefixes are ignored": "Recorder",
+	"counters in one page": "Tallier", "counters begin anew": "Tallier", "counted before the checks": "Tallier",
 }
 
 const defectVariable = "BOTD_STORE_DEFECT"
@@ -217,6 +272,12 @@ func TestSuites(t *testing.T) {
 	})
 	t.Run("Rewriter", func(t *testing.T) {
 		storetest.Rewriter(t, func(*testing.T) storetest.Rewriting { return open() })
+	})
+	t.Run("Recorder", func(t *testing.T) {
+		storetest.Recorder(t, func(*testing.T) storetest.Recording { return open() })
+	})
+	t.Run("Tallier", func(t *testing.T) {
+		storetest.Tallier(t, func(*testing.T) storetest.Counting { return open() })
 	})
 }
 

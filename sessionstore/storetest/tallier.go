@@ -21,10 +21,7 @@ type Counting interface {
 
 // Tallier checks the contract of sessionstore.Tallier, and that a journal adds a turn's counters with it.
 func Tallier(t *testing.T, open func(t *testing.T) Counting) {
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, s Counting)
-	}{
+	runAll(t, open, []check[Counting]{
 		{"AddsUp", tallyAddsUp},
 		{"AddsUpAmongMany", tallyAmongMany},
 		{"ListedInOrderByPage", talliesListed},
@@ -32,14 +29,7 @@ func Tallier(t *testing.T, open func(t *testing.T) Counting) {
 		{"RefusesWhatIsInvalid", tallyInvalid},
 		{"WithTheTurnOnce", tallyWithTurn},
 		{"CancelledAndClosed", tallyClosed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			defer s.Close()
-			tt.run(t, s)
-		})
-	}
+	})
 }
 
 // spent is a set of counts of which no two are equal, n times.
@@ -59,19 +49,10 @@ func addTallies(t *testing.T, s sessionstore.Tallier, add ...sessionstore.Tally)
 func wantTallies(t *testing.T, s sessionstore.Tallier, prefix string, want ...sessionstore.Tally) {
 	t.Helper()
 	for _, page := range []int{1, 3, sessionstore.All} {
-		var got []sessionstore.Tally
-		for after := ""; ; {
-			list, err := s.Tallies(t.Context(), prefix, after, page)
-			must(t, "Tallies", err)
-			if len(list) == 0 {
-				break
-			}
-			if len(list) > page {
-				t.Fatalf("Tallies with limit %d gives %d", page, len(list))
-			}
-			got = append(got, list...)
-			after = list[len(list)-1].Key
-		}
+		got := pages(t, "Tallies", page, func(t sessionstore.Tally) string { return t.Key },
+			func(ctx context.Context, after string, limit int) ([]sessionstore.Tally, error) {
+				return s.Tallies(ctx, prefix, after, limit)
+			})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("counters with the prefix %q in pages of %d differ (-want +got):\n%s", prefix, page, diff)
 		}
