@@ -81,7 +81,9 @@ type Options struct {
 
 // Model is an agent.Model over HTTP.
 type Model struct {
-	client  openai.Client
+	// post is openai.Client.Post. A field of the Client's own type would bring the code of every OpenAI
+	// service into the binary, 1.3 MB.
+	post    func(ctx context.Context, path string, params, res any, opts ...option.RequestOption) error
 	api     API
 	dialect Dialect
 	log     *slog.Logger
@@ -142,7 +144,8 @@ func New(o Options) (*Model, error) {
 		opts = append(opts, option.WithHeader(k, v))
 	}
 	// Not openai.NewClient, which reads the environment.
-	m.client = openai.Client{Options: opts}
+	client := openai.Client{Options: opts}
+	m.post = client.Post
 	return m, nil
 }
 
@@ -218,7 +221,7 @@ func (m *Model) call(ctx context.Context, d *driver, req *agent.Request, yield f
 		return nil, &agent.Error{Kind: agent.InvalidRequest, Err: fmt.Errorf("write request: %w", err)}
 	}
 	var resp *http.Response
-	if err := m.client.Post(ctx, d.path, body, &resp); err != nil {
+	if err := m.post(ctx, d.path, body, &resp); err != nil {
 		return nil, fmt.Errorf("post %s: %w", d.path, failureOf(err, resp).toError())
 	}
 	defer resp.Body.Close()
